@@ -1,0 +1,35 @@
+"""The registry of rules: every code that ppcgc can print, with its text.
+
+A pass defines its rules where it checks them, through :func:`rule`; :func:`all_rules` imports
+the passes and lists what they defined.
+"""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+
+from ppcgc.diagnostics.model import Rule, Severity
+
+_RULES: dict[str, Rule] = {}
+
+
+def rule(
+    code: str,
+    name: str,
+    doc: str,
+    *,
+    cases: tuple[int, ...] = (),
+    severity: Severity = Severity.ERROR,
+) -> Rule:
+    """Define a rule. Raises ``ValueError`` when the code or the name is taken."""
+    made = Rule(code=code, name=name, doc=cleandoc(doc), cases=cases, severity=severity)
+    for other in _RULES.values():
+        if other.code == code or other.name == name:
+            raise ValueError(f"rule {code} {name}: taken by {other.code} {other.name}")
+    _RULES[code] = made
+    return made
+
+
+def registered() -> tuple[Rule, ...]:
+    """The rules defined so far, by code."""
+    return tuple(_RULES[code] for code in sorted(_RULES))
