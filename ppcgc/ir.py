@@ -418,6 +418,11 @@ class Dispatch:
     over_capacity: str = "error"  # "error" | "eager"
     require_graph: bool = False
     span: Span = field(compare=False)
+    spans: dict[str, Span] = field(compare=False, default_factory=dict)  # of the words written
+
+    def span_of(self, word: str) -> Span:
+        """Where a word of ``dispatch`` was written; the whole of it when it was left out."""
+        return self.spans.get(word, self.span)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -509,6 +514,10 @@ class Output:
     path: str | int | None
     keep: Keep = KeepView()
     span: Span = field(compare=False)
+    spans: dict[str, Span] = field(compare=False, default_factory=dict)
+
+    def span_of(self, word: str) -> Span:
+        return self.spans.get(word, self.span)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

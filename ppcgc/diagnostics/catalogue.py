@@ -6,9 +6,20 @@ the passes and lists what they defined.
 
 from __future__ import annotations
 
+from importlib import import_module
 from inspect import cleandoc
 
 from ppcgc.diagnostics.model import Rule, Severity
+
+# modules that define rules, themselves or through what they import, in the order of the passes
+_PASSES = (
+    "ppcgc.load",
+    "ppcgc.validate.schema",
+    "ppcgc.resolve",
+    "ppcgc.validate.rules",
+    "ppcgc.driver",
+    "ppcgc.publish",
+)
 
 _RULES: dict[str, Rule] = {}
 
@@ -33,3 +44,10 @@ def rule(
 def registered() -> tuple[Rule, ...]:
     """The rules defined so far, by code."""
     return tuple(_RULES[code] for code in sorted(_RULES))
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule of the compiler, by code."""
+    for name in _PASSES:
+        import_module(name)
+    return registered()

@@ -60,7 +60,7 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. ``message`` is one clause that names the offending value and the limit it broke."""
+    """One finding. ``message`` is one clause: the offending value and the limit it broke."""
 
     rule: Rule
     span: Span

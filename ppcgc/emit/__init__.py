@@ -1,0 +1,82 @@
+"""Emission: a plan becomes ``{path: text}``; nothing here touches a disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ppcgc.emit.family_view import family_view
+from ppcgc.emit.runner_view import runner_view
+from ppcgc.emit.source import Code, literal
+from ppcgc.plan import Plan
+from ppcgc.version import ABI, VERSION
+
+__all__ = ["emit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The first lines of every generated module."""
+
+    owner: Code
+    fingerprint: Code
+    abi: Code
+
+
+def emit(plan: Plan) -> dict[str, str]:
+    """The files of a family's package, by path below the output folder."""
+    runners = tuple(runner_view(plan.family, runner) for runner in plan.runners)
+    family = family_view(plan, runners)
+    header = _header(plan)
+    folder = plan.family.name
+    files = {
+        f"{folder}/__init__.py": _render("package.py.j2", header, family=family),
+        f"{folder}/family.py": _render("family.py.j2", header, family=family),
+    }
+    if family.boundary:
+        files[f"{folder}/boundary.py"] = _render("boundary.py.j2", header, family=family)
+    for runner in runners:
+        files[f"{folder}/{runner.name}.py"] = _render(
+            "runner.py.j2", header, family=family, runner=runner
+        )
+        for kind in runner.kinds:
+            files[f"{folder}/{kind.module}.py"] = _render(
+                "stage.py.j2", header, family=family, runner=runner, kind=kind
+            )
+    return files
+
+
+def _header(plan: Plan) -> Header:
+    source = "".join(c if c.isprintable() else "?" for c in plan.family.source)
+    return Header(
+        owner=Code(f"# ppcgc: generated from {source} by ppcgc {VERSION}, ABI {ABI}; do not edit"),
+        fingerprint=Code(f"# spec: {plan.fingerprint}"),
+        abi=literal(ABI),
+    )
+
+
+def _render(template: str, header: Header, **views: object) -> str:
+    return _environment().get_template(template).render(header=header, **views)
+
+
+@cache
+def _environment() -> Environment:
+    """Strict: a misspelt field is an error, and only finished code is printed."""
+    return Environment(
+        loader=PackageLoader("ppcgc.emit", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+        finalize=_only_code,
+    )
+
+
+def _only_code(value: object) -> object:
+    """See Note [spec text never becomes code] in ``source``."""
+    if not isinstance(value, Code):
+        raise TypeError(f"a template printed {value!r}, which is no finished code")
+    return value

@@ -1,0 +1,8 @@
+"""Hugging Face decoders as pipeline stages (extra ``hf``).
+
+In the order in which they are used: :mod:`.loading` gets weights; :mod:`.plan` and :mod:`.stage`
+cut a model into stages; :mod:`.kv` is the cache that the graphs write; :mod:`.runners` has the
+modules that generated runners call, one for each kind of attention. Beneath them
+:mod:`.attention` and :mod:`.kernels` compute packed and cached attention, and :mod:`.hook` puts
+it in the place of the model's own. :mod:`.probe` finds out whether a family can be cut at all.
+"""

@@ -23,12 +23,13 @@ class Graph(Protocol):
     """A captured body."""
 
     @property
-    def steps(self) -> int:
-        """Number of device operations in the graph (kernels on a GPU, ATen calls on a CPU)."""
+    def steps(self) -> int | None:
+        """Number of device operations in the graph, None where the backend cannot tell."""
         ...
 
-    def replay(self) -> None:
-        """Do the captured work again. Asynchronous on a GPU, on the current stream."""
+    @property
+    def replay(self) -> Callable[[], None]:
+        """Does the captured work again. Asynchronous on a GPU, on the current stream."""
         ...
 
     def close(self) -> None:

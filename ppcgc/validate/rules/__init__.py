@@ -1,0 +1,57 @@
+"""What a legal spec must hold beyond its form: one small unit a rule, by topic.
+
+Each topic module defines its rules with :func:`ppcgc.validate.rules.checks.checked`. Rules do
+not depend on each other: all of them run over every family, and none assumes that another holds.
+"""
+
+from __future__ import annotations
+
+from ppcgc.diagnostics.model import Diagnostic, in_order
+from ppcgc.ir import Family
+from ppcgc.validate.rules import (  # importing a topic registers its rules
+    axes,
+    boundary,
+    buckets,
+    coverage,
+    derived,
+    dispatch,
+    dtypes,
+    forward,
+    outputs,
+    padding,
+    pipeline,
+    role_padding,
+    roles,
+    shapes,
+    slots,
+    sources,
+    state,
+)
+from ppcgc.validate.rules.checks import checked_rules
+
+__all__ = [
+    "axes",
+    "boundary",
+    "buckets",
+    "check",
+    "coverage",
+    "derived",
+    "dispatch",
+    "dtypes",
+    "forward",
+    "outputs",
+    "padding",
+    "pipeline",
+    "role_padding",
+    "roles",
+    "shapes",
+    "slots",
+    "sources",
+    "state",
+]
+
+
+def check(family: Family) -> list[Diagnostic]:
+    """Every breach of every rule, in order of place."""
+    found = [each for checked in checked_rules() for each in checked.diagnostics(family)]
+    return in_order(found)

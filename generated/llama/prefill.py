@@ -1,0 +1,112 @@
+# ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:a6ded6c4fcc9990461d6901d8c6a6d9773a973ce61793b95e662f66cf4836c58
+"""Whole prompts, packed one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ppcgc import runtime as rt
+from torch import Tensor
+
+
+class PrefillExtents(NamedTuple):
+    """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
+
+    tokens: int
+    requests: int
+
+
+AXES = ("tokens", "requests")
+# where a batch has the live count of an axis
+COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
+
+# llama.yaml:30: one graph for each padded size; beside it, the live rows of its capture
+BUCKETS: Mapping[PrefillExtents, PrefillExtents] = {
+    PrefillExtents(16, 16): PrefillExtents(16, 16),
+    PrefillExtents(32, 16): PrefillExtents(32, 16),
+    PrefillExtents(64, 16): PrefillExtents(64, 16),
+    PrefillExtents(128, 16): PrefillExtents(128, 16),
+    PrefillExtents(256, 16): PrefillExtents(256, 16),
+    PrefillExtents(512, 16): PrefillExtents(512, 16),
+    PrefillExtents(1024, 16): PrefillExtents(1024, 16),
+    PrefillExtents(2048, 16): PrefillExtents(2048, 16),
+}
+
+
+class PrefillCounts(Protocol):
+    """The live counts of a batch."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+
+
+def extents(batch: PrefillCounts) -> PrefillExtents:
+    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+    tokens = rt.live_count(batch.num_tokens, "num_tokens")
+    requests = rt.live_count(batch.num_requests, "num_requests")
+    return PrefillExtents(tokens, requests)
+
+
+def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
+    if not (live.tokens >= live.requests):
+        raise rt.broken_limit("llama.prefill", "tokens >= requests", "llama.yaml:31", live)
+    tokens = rt.smallest((16, 32, 64, 128, 256, 512, 1024, 2048), live.tokens)
+    if tokens is None:
+        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")
+    requests = 16
+    if live.requests > requests:
+        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
+    if live.tokens >= 16 and tokens > 2.0 * live.tokens:
+        return rt.Choice(None, rt.Reason.MAX_PADDING, "tokens")
+    return rt.Choice(PrefillExtents(tokens, requests), rt.Reason.FITS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillOutputs:
+    """What the last stage gives: live rows only."""
+
+    hidden_states: Tensor  # [tokens, hidden] model, llama.yaml:45
+
+
+class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
+    """The last stage's outputs at stable addresses, one buffer for all buckets."""
+
+    def buffers(
+        self,
+        arena: rt.DeviceArena,
+        rows: PrefillExtents,
+        full: PrefillExtents,
+    ) -> PrefillOutputs:
+        return PrefillOutputs(
+            hidden_states=arena.rows(
+                "output.hidden_states",
+                (rows.tokens, self.dims.hidden),
+                (full.tokens, self.dims.hidden),
+                self.dtype,
+            ),
+        )
+
+    def store(self, result: object, buffers: PrefillOutputs) -> None:
+        rt.store(buffers.hidden_states, result, "hidden_states")
+
+    def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
+        return PrefillOutputs(
+            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
+        )
+
+    def eager(self, result: object, live: PrefillExtents) -> PrefillOutputs:
+        return PrefillOutputs(
+            hidden_states=rt.check_result(
+                result,
+                (live.tokens, self.dims.hidden),
+                self.dtype,
+                self.device,
+                "hidden_states",
+            ),
+        )

@@ -1,0 +1,235 @@
+"""The command line: one function a verb, each a few lines over ``driver`` and ``publish``.
+
+Exit codes: 0 clean (warnings alone are clean), 1 findings or drift, 2 could not run. Findings
+and what was asked for go to standard output, progress and complaints to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from ppcgc import __version__
+from ppcgc.diagnostics.model import Diagnostic
+from ppcgc.diagnostics.printers import MACHINE_FORMATS, PRINTERS, render
+
+CLEAN = 0
+FINDINGS = 1
+CANNOT_RUN = 2
+
+
+class CannotRunError(click.ClickException):
+    """Something outside the specs is in the way; the message is all that the user sees."""
+
+    exit_code = CANNOT_RUN
+
+    def show(self, file: object = None) -> None:
+        _say(f"ppcgc: {self.message}")
+
+
+def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
+    """Run the command line and return its exit code.
+
+    Raises ``BrokenPipeError`` alone, when a reader of the output went away.
+    """
+    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+        try:
+            code = commands.main(list(argv), prog_name="ppcgc", standalone_mode=False)
+        except click.ClickException as error:
+            error.show()
+            return CANNOT_RUN
+        except (click.Abort, KeyboardInterrupt):
+            _say("ppcgc: interrupted")
+            return CANNOT_RUN
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            return _internal_error(error)
+    return code if isinstance(code, int) else CLEAN
+
+
+def entry() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still gets the text
+    try:
+        code = main(sys.argv[1:], sys.stdout, sys.stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader (`head`, a pager) has enough; keep Python from flushing into it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = CANNOT_RUN
+    sys.exit(code)
+
+
+def _internal_error(error: Exception) -> int:
+    if os.environ.get("PPCGC_DEBUG") == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    _say(
+        f"ppcgc: internal error: {type(error).__name__}: {error}\n"
+        "This is a bug of ppcgc. Please report it, with the spec and what PPCGC_DEBUG=1 prints."
+    )
+    return CANNOT_RUN
+
+
+_format = click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(PRINTERS)),
+    default="full",
+    show_default=True,
+    help="How findings are printed.",
+)
+_paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+
+
+@click.group(
+    name="ppcgc", help="Compile slot specs to runners that capture and replay pipeline stages."
+)
+@click.version_option(__version__, message="ppcgc %(version)s")
+def commands() -> None:
+    pass
+
+
+@commands.command()
+@_paths
+@_format
+def validate(paths: tuple[str, ...], form: str) -> int:
+    """Check specs: files, folders, or - for standard input."""
+    from ppcgc.driver import check_source
+    from ppcgc.sources import UnreadableError, read_sources
+
+    try:
+        sources = read_sources(paths)
+    except UnreadableError as error:
+        raise CannotRunError(str(error)) from error
+    checked = [check_source(source) for source in sources]
+    found = [finding for one in checked for finding in one.findings]
+    _print_findings(form, found, {one.file: one.text for one in checked})
+    _say(_summary(found, len(checked)))
+    return FINDINGS if _has_errors(found) else CLEAN
+
+
+@commands.command()
+@_paths
+@click.option(
+    "--out", default="generated", show_default=True, help="The folder of the generated packages."
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 with a diff when files differ.")
+@_format
+def generate(paths: tuple[str, ...], out: str, check: bool, form: str) -> int:
+    """Generate the runners of specs. A call with errors writes nothing."""
+    from ppcgc.driver import compile_sources
+    from ppcgc.publish import PublishError
+    from ppcgc.sources import STDIN, UnreadableError, read_sources
+
+    if STDIN in paths:
+        raise CannotRunError("a spec from standard input has no name to put into its files")
+    try:
+        compiled = compile_sources(read_sources(paths))
+        if _has_errors(compiled.findings):
+            _print_findings(form, compiled.findings, compiled.texts)
+            _say(_summary(compiled.findings, len(compiled.texts)))
+            return FINDINGS
+        finish = _check_files if check else _write_files
+        later, code = finish(compiled.files, Path(out), form)
+    except (UnreadableError, PublishError) as error:
+        raise CannotRunError(str(error)) from error
+    _print_findings(form, [*compiled.findings, *later], compiled.texts)
+    return code
+
+
+def _write_files(files: dict[str, str], out: Path, form: str) -> tuple[list[Diagnostic], int]:
+    from ppcgc.publish import publish
+
+    done = publish(files, out)
+    for name in done.written:
+        _say(f"wrote {(out / name).as_posix()}")
+    for name in done.removed:
+        _say(f"removed {(out / name).as_posix()}")
+    if done.findings:
+        _say("nothing was written")
+        return list(done.findings), FINDINGS
+    counts = f"{len(done.written)} written, {len(done.removed)} removed"
+    _say(f"{counts}, {len(done.unchanged)} as they were")
+    return [], CLEAN
+
+
+def _check_files(files: dict[str, str], out: Path, form: str) -> tuple[list[Diagnostic], int]:
+    """Drift as a diff for people, as findings for programs."""
+    from ppcgc.publish import difference, drift_findings
+
+    drift = drift_findings(files, out)
+    if not drift:
+        _say(f"{len(files)} generated files are up to date")
+        return [], CLEAN
+    _say(f"{len(drift)} generated files differ: run `ppcgc generate`")
+    if form in MACHINE_FORMATS:
+        return drift, FINDINGS
+    click.echo(difference(files, out), nl=False)
+    return [], FINDINGS
+
+
+@commands.command()
+@click.argument("code", required=False)
+@click.option("--all", "every", is_flag=True, help="Every rule, by code.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def explain(code: str | None, every: bool, form: str) -> int:
+    """Print what a rule means: its CODE (PPC301) or its name."""
+    from ppcgc.diagnostics.catalogue import all_rules
+    from ppcgc.explain import UnknownRuleError, as_json, as_text, find_rule
+
+    if every == (code is not None):
+        raise click.UsageError("give a code or a name, or --all")
+    try:
+        rules = list(all_rules()) if code is None else [find_rule(code)]
+    except UnknownRuleError as error:
+        raise CannotRunError(str(error)) from error
+    click.echo(as_json(rules) if form == "json" else as_text(rules))
+    return CLEAN
+
+
+@commands.command()
+def schema() -> int:
+    """Print the JSON Schema of specs."""
+    from ppcgc.schema_file import schema_text
+
+    click.echo(schema_text(), nl=False)
+    return CLEAN
+
+
+def _print_findings(form: str, found: Iterable[Diagnostic], texts: Mapping[str, str]) -> None:
+    click.echo(render(form, found, texts, colour=_wants_colour()), nl=False)
+
+
+def _wants_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _has_errors(found: Iterable[Diagnostic]) -> bool:
+    return any(finding.is_error for finding in found)
+
+
+def _summary(found: Sequence[Diagnostic], specs: int) -> str:
+    errors = sum(finding.is_error for finding in found)
+    warnings = len(found) - errors
+    return ": ".join(
+        [_count(specs, "spec"), f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"]
+    )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

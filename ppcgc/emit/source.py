@@ -1,0 +1,129 @@
+"""The only types that may become Python text, and the only functions that make them.
+
+Note [spec text never becomes code]
+    A template prints nothing but these types (the environment refuses a bare ``str``). Text from
+    a spec gets in as an identifier that was checked, as a literal that was quoted, or as a
+    comment or docstring that was cleaned.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+import textwrap
+from dataclasses import dataclass
+
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Python text that ppcgc wrote."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier(Code):
+    """A checked Python name."""
+
+
+def identifier(name: str) -> Identifier:
+    """A name as an identifier. Raises ValueError, which only a bug of an earlier pass can cause."""
+    if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
+        raise ValueError(f"{name!r} is no identifier")
+    return Identifier(name)
+
+
+def literal(value: int | float | bool | str | None) -> Code:
+    """A value as a Python literal."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return Code(f'float("{value}")')
+    if isinstance(value, str):
+        return _quoted(value)
+    return Code(repr(value))
+
+
+def _quoted(text: str) -> Code:
+    """A string literal in double quotes, as a formatter would have it."""
+    plain = repr(text)
+    if plain.startswith("'") and '"' not in plain:
+        return Code(f'"{plain[1:-1]}"')
+    return Code(plain)
+
+
+def code(template: str, *parts: Code) -> Code:
+    """``template`` is text of ppcgc's own with ``{}`` for each part."""
+    return Code(template.format(*(part.text for part in parts)))
+
+
+def dotted(path: tuple[str, ...]) -> Code:
+    """An attribute path, each step a checked identifier."""
+    return Code(".".join(identifier(step).text for step in path))
+
+
+def comment(text: str, indent: int = 0) -> Code:
+    """Text as comment lines within the width, the first one not indented."""
+    lines = textwrap.wrap(_one_line(text), WIDTH - indent - 2) or [""]
+    return Code(f"\n{' ' * indent}".join(f"# {line}" for line in lines))
+
+
+def docstring(text: str, indent: int = 0) -> Code:
+    """Text as a docstring within the width, the first line not indented."""
+    clean = _one_line(text).replace("\\", "\\\\").replace('"', "'")
+    lines = textwrap.wrap(clean, WIDTH - indent - 6) or [""]
+    pad = f"\n{' ' * indent}"
+    if len(lines) == 1:
+        return Code(f'"""{lines[0]}"""')
+    return Code(f'"""{pad.join(lines)}{pad}"""')
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def call(head: Code, arguments: tuple[Code, ...], indent: int, tail: str = "") -> Code:
+    """``head(arguments)tail`` on one line where it fits, else one argument a line.
+
+    ``indent`` is where the statement stands; the first line is not indented.
+    """
+    flat = f"{head}({', '.join(map(str, arguments))}){tail}"
+    if indent + len(flat) <= WIDTH and "\n" not in flat:
+        return Code(flat)
+    inner = "".join(f"\n{' ' * (indent + 4)}{argument}," for argument in arguments)
+    return Code(f"{head}({inner}\n{' ' * indent}){tail}")
+
+
+def signature(name: str, parameters: tuple[Code, ...], result: Code, indent: int) -> Code:
+    """``def name(self, parameters) -> result:`` on one line where it fits."""
+    return call(Code(f"def {name}"), (Code("self"), *parameters), indent, f" -> {result}:")
+
+
+def subscript(head: Code, arguments: tuple[Code, ...], indent: int) -> Code:
+    """``head[arguments]`` on one line where it fits, else one argument a line."""
+    flat = f"{head}[{', '.join(map(str, arguments))}]"
+    if indent + len(flat) <= WIDTH - 2:
+        return Code(flat)
+    inner = "".join(f"\n{' ' * (indent + 4)}{argument}," for argument in arguments)
+    return Code(f"{head}[{inner}\n{' ' * indent}]")
+
+
+def class_header(name: Code, base: Code, arguments: tuple[Code, ...]) -> Code:
+    """``class name(base[arguments]):`` on one line where it fits."""
+    flat = f"class {name}({subscript(base, arguments, 0)}):"
+    if len(flat) <= WIDTH and "\n" not in flat:
+        return Code(flat)
+    return Code(f"class {name}(\n    {subscript(base, arguments, 4)}\n):")
+
+
+def tuple_of(items: tuple[Code, ...]) -> Code:
+    """A tuple display on one line."""
+    return Code(f"({', '.join(map(str, items))}{',' if len(items) == 1 else ''})")
+
+
+def lines(parts: list[Code], indent: int) -> Code:
+    """Statements one a line at ``indent``; the first line not indented."""
+    return Code(f"\n{' ' * indent}".join(map(str, parts)))

@@ -1,0 +1,81 @@
+"""Puts :class:`~ppcgc.hf.attention.Attention` in the place of a transformers model's own.
+
+# Note [no mask function]
+The name is registered in ``AttentionInterface`` and not in ``AttentionMaskInterface``: then
+transformers builds no mask at all (and skips a detection of packed batches that reads the
+device). Masks are this package's, made once a forward.
+
+# Note [the current forward]
+A layer learns its forward's attention from a context variable and not from keyword arguments,
+because some families (Nemotron, StableLM) do not hand those on to their attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import AttentionInterface
+
+from ppcgc.hf.attention import Attention
+from ppcgc.hf.kernels import Scoring
+from ppcgc.runtime.errors import BuildError
+
+ATTENTION_NAME = "ppcgc"
+
+_current: ContextVar[Attention | None] = ContextVar("ppcgc_attention", default=None)
+
+
+@contextmanager
+def attending(attention: Attention) -> Iterator[None]:
+    """Inside, layers of models with the attention name attend through ``attention``. Nests."""
+    token = _current.set(attention)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def _attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_ignored: Any,  # position_ids and what the caller of the model gave besides
+) -> tuple[Tensor, None]:
+    """As transformers calls it: query [1, heads, tokens, dim], result [1, tokens, heads, dim]."""
+    attention = _current.get()
+    if attention is None or attention_mask is not None or query.shape[0] != 1:
+        raise BuildError(
+            f"attention {ATTENTION_NAME!r} serves one flat row of tokens without a mask, inside "
+            f"a stage's forward; got {query.shape[0]} rows, "
+            f"{'no mask' if attention_mask is None else 'a mask'}, "
+            f"{'outside of a stage' if attention is None else 'inside a stage'}"
+        )
+    scoring = Scoring(
+        scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
+        window=sliding_window,
+        softcap=softcap,
+        sinks=s_aux,
+    )
+    layer_id: int = module.layer_idx  # type: ignore[assignment]  # set by every decoder's attention
+    out = attention.attend(
+        layer_id,
+        query[0].transpose(0, 1),
+        key[0].transpose(0, 1),
+        value[0].transpose(0, 1),
+        scoring,
+    )
+    return out[None], None
+
+
+AttentionInterface.register(ATTENTION_NAME, _attend)

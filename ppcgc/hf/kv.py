@@ -1,0 +1,85 @@
+"""The KV cache: two tensors a layer, written in place by the graphs, never moved.
+
+Row 0 belongs to padding: rows of a batch that no sequence owns are written there and nothing
+that is live reads it. All rows hold finite numbers from the start, because a masked key still
+takes part in ``0 * value``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.errors import LayerError
+
+PADDING_ROW = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KVShape:
+    """What one token keeps in one layer. Keys and values may differ in width (MLA)."""
+
+    heads: int
+    key_dim: int
+    value_dim: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKV:
+    """One layer's cache: ``keys`` [rows, heads, key_dim], ``values`` [rows, heads, value_dim]."""
+
+    keys: Tensor
+    values: Tensor
+
+    def write(self, rows: Tensor, keys: Tensor, values: Tensor) -> None:
+        """Store ``keys`` and ``values`` [tokens, heads, dim] at ``rows`` (int64 [tokens])."""
+        self.keys.index_copy_(0, rows, keys)
+        self.values.index_copy_(0, rows, values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KVPool:
+    """The cache of one stage, aligned by global layer id: None where another stage owns it."""
+
+    layers: tuple[LayerKV | None, ...]
+
+    def layer(self, layer_id: int) -> LayerKV:
+        """The cache of a layer. Raises LayerError for a layer of another stage."""
+        found = self.layers[layer_id] if 0 <= layer_id < len(self.layers) else None
+        if found is None:
+            owned = [i for i, layer in enumerate(self.layers) if layer is not None]
+            raise LayerError(
+                f"KV pool has no layer {layer_id}: this stage owns layers {owned}; "
+                "make the pool with new_pool() of the stage that uses it"
+            )
+        return found
+
+    def tensors(self) -> list[Tensor]:
+        """Every tensor of the pool, keys before values, in layer order."""
+        return [t for kv in self.layers if kv is not None for t in (kv.keys, kv.values)]
+
+
+def allocate(
+    shapes: Mapping[int, KVShape],
+    *,
+    layers: int,
+    rows: int,
+    dtype: torch.dtype,
+    device: torch.device | str,
+) -> KVPool:
+    """A zeroed pool of ``rows`` rows for the layer ids in ``shapes``, out of ``layers`` layers."""
+
+    def empty(heads: int, dim: int) -> Tensor:
+        return torch.zeros(rows, heads, dim, dtype=dtype, device=device)
+
+    def layer(shape: KVShape | None) -> LayerKV | None:
+        if shape is None:
+            return None
+        return LayerKV(
+            keys=empty(shape.heads, shape.key_dim), values=empty(shape.heads, shape.value_dim)
+        )
+
+    return KVPool(layers=tuple(layer(shapes.get(i)) for i in range(layers)))

@@ -1,0 +1,232 @@
+"""A transformers decoder as a pipeline stage.
+
+The model's own forward stays in charge: modules that a stage does not own are replaced by
+stand-ins that pass their first argument through. Rotary embeddings, per-layer masks, embedding
+scales and logit scales therefore stay where the family's author put them.
+
+:func:`split` cuts a model that exists, sharing its weights; :func:`build_stage` makes one stage
+from a config and the weights that it needs. Both build on the meta device first, so that what a
+stage does not own never takes memory.
+
+# Note [a config of its own]
+Configs are mutable and models read them while they run: making a second model from one config
+with another attention re-routes the first. Each stage has a deep copy.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM
+
+from ppcgc.hf.attention import Attention
+from ppcgc.hf.hook import ATTENTION_NAME, attending
+from ppcgc.hf.kernels import Scoring
+from ppcgc.hf.kv import KVPool, KVShape, allocate
+from ppcgc.hf.plan import (
+    PassThrough,
+    PipelinePlan,
+    check_range,
+    check_ranges,
+    drop_unowned,
+    read_plan,
+)
+from ppcgc.runtime.errors import BuildError
+
+
+class HFStage(nn.Module):
+    """Layers ``[start_layer, end_layer)`` of a decoder, with what stands before or after them.
+
+    Make runners' modules from it with :mod:`ppcgc.hf.runners`; they share its weights.
+    """
+
+    start_layer: int
+    end_layer: int
+
+    def __init__(self, model: Any, plan: PipelinePlan, start: int, end: int) -> None:
+        super().__init__()
+        self.start_layer, self.end_layer = start, end
+        self.is_first, self.is_last = start == 0, end == plan.layer_count
+        self.layer_count = plan.layer_count
+        self.hidden_size: int = model.config.get_text_config().hidden_size
+        self.model, self.plan = model, plan
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        positions: Tensor,
+        attention: Attention,
+        logit_rows: Tensor | None = None,
+    ) -> Tensor:
+        """Run the stage over flat rows.
+
+        ``input_ids`` and ``positions`` int64 [tokens], ``inputs_embeds`` [tokens, hidden]: ids on
+        the first stage, embeds on later ones. Returns hidden states [tokens, hidden]; on the last
+        stage logits [tokens, vocab], or [rows, vocab] for ``logit_rows`` (int64 [rows]).
+        """
+        inputs: dict[str, Any] = {"position_ids": positions[None], "use_cache": False}
+        if self.is_first:
+            inputs["input_ids"] = _given(input_ids, "input_ids", self)[None]
+        else:
+            inputs["inputs_embeds"] = _given(inputs_embeds, "inputs_embeds", self)[None]
+        with attending(attention):
+            if not self.is_last:
+                hidden: Tensor = self.model.base_model(**inputs).last_hidden_state
+                return hidden[0]
+            keep = 0 if logit_rows is None else logit_rows
+            logits: Tensor = self.model(**inputs, logits_to_keep=keep).logits
+            return logits[0]
+
+    def new_pool(self, rows: int) -> KVPool:
+        """A KV cache of ``rows`` rows for this stage, in its dtype and on its device.
+
+        Raises BuildError where a layer of the stage never attends (linear attention, say).
+        """
+        weight = next(self.parameters())
+        return allocate(
+            self.kv_shapes(),
+            layers=self.layer_count,
+            rows=rows,
+            dtype=weight.dtype,
+            device=weight.device,
+        )
+
+    def kv_shapes(self) -> dict[int, KVShape]:
+        """What each owned layer keeps of a token: asked of the layers, by running one token."""
+        weight = next(self.parameters())
+        position = torch.zeros(1, dtype=torch.int64, device=weight.device)
+        embeds = torch.zeros(1, self.hidden_size, dtype=weight.dtype, device=weight.device)
+        recorder = _ShapeRecorder()
+        with torch.no_grad():
+            self(input_ids=position, inputs_embeds=embeds, positions=position, attention=recorder)
+        silent = sorted(set(range(self.start_layer, self.end_layer)) - recorder.shapes.keys())
+        if silent:
+            raise BuildError(
+                f"{type(self.model).__name__}: layers {silent} never call the attention hook, so "
+                "packed sequences would mix and their state has no cache; a family with linear "
+                "or recurrent layers cannot be a stage"
+            )
+        return recorder.shapes
+
+
+def _given(value: Tensor | None, name: str, stage: HFStage) -> Tensor:
+    if value is None:
+        raise BuildError(
+            f"stage [{stage.start_layer}, {stage.end_layer}) of {stage.layer_count} layers needs "
+            f"{name} and got None: bind it under `forward` in the spec"
+        )
+    return value
+
+
+class _ShapeRecorder:
+    """Attention that answers zero and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[int, KVShape] = {}
+
+    def attend(
+        self, layer_id: int, query: Tensor, keys: Tensor, values: Tensor, scoring: Scoring
+    ) -> Tensor:
+        self.shapes[layer_id] = KVShape(
+            heads=keys.shape[1], key_dim=keys.shape[2], value_dim=values.shape[2]
+        )
+        return query.new_zeros(query.shape[0], query.shape[1], values.shape[2])
+
+
+# ---------------------------------------------------------------- making stages
+
+
+def split(model: Any, ranges: Sequence[tuple[int, int]]) -> list[HFStage]:
+    """Stages of ``model``, one for each half open range, sharing its weights.
+
+    The model itself is not changed and stays usable. Raises LayerError where the ranges do not
+    cover its layers in order, BuildError where its family has no pipeline plan.
+    """
+    check_ranges(ranges, read_plan(model).layer_count)
+    tensors = model.state_dict()
+    buffers = dict(model.named_buffers())
+    stages = []
+    for start, end in ranges:
+        stage = _on_meta(type(model), model.config, start, end, model.dtype)
+        _fill(stage, tensors, model.device)
+        for name, buffer in stage.model.named_buffers():
+            buffer.data = buffers[name].clone()  # as the model has them, were it cast since
+        stages.append(stage)
+    return stages
+
+
+def build_stage(
+    config: Any,
+    start: int,
+    end: int,
+    tensors: Mapping[str, Tensor],
+    *,
+    dtype: torch.dtype,
+    device: torch.device | str,
+) -> HFStage:
+    """One stage from a config and (at least) the tensors of :func:`stage_tensor_names`.
+
+    ``tensors`` has the names of the full model's state dict. Raises BuildError for missing ones.
+    """
+    stage = _on_meta(AutoModelForCausalLM, config, start, end, dtype)
+    names = set(_sources(stage).values())
+    own = {
+        name: tensor.to(device=device, dtype=dtype if tensor.is_floating_point() else None)
+        for name, tensor in tensors.items()
+        if name in names
+    }
+    _fill(stage, own, torch.device(device))
+    return stage
+
+
+def stage_tensor_names(config: Any, start: int, end: int) -> list[str]:
+    """Which tensors of the full model's state dict a stage needs."""
+    stage = _on_meta(AutoModelForCausalLM, config, start, end, torch.float32)
+    return sorted(set(_sources(stage).values()))
+
+
+def _on_meta(factory: Any, config: Any, start: int, end: int, dtype: torch.dtype) -> HFStage:
+    """The stage without memory: every parameter that it owns, on the meta device."""
+    own_config = copy.deepcopy(config)  # Note [a config of its own]
+    make = factory.from_config if factory is AutoModelForCausalLM else factory._from_config
+    with torch.device("meta"):
+        model = make(own_config, attn_implementation=ATTENTION_NAME, dtype=dtype)
+    plan = read_plan(model)
+    check_range(start, end, plan.layer_count)
+    drop_unowned(model, plan, start, end)
+    return HFStage(model.eval(), plan, start, end)
+
+
+def _sources(stage: HFStage) -> dict[str, str]:
+    """Name in the stage -> name in the full model: they differ for tied weights alone."""
+    ties = getattr(stage.model, "all_tied_weights_keys", None) or {}
+    return {name: ties.get(name, name) for name in stage.model.state_dict()}
+
+
+def _fill(stage: HFStage, tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    """Give the stage memory: buffers as the model's own initialisation makes them, then weights.
+
+    The initialisation writes weights too, so it runs while those are still on the meta device.
+    """
+    model = stage.model
+    for module in model.modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            module._buffers[name] = torch.empty_like(buffer, device=device)
+        if not isinstance(module, PassThrough):
+            model._init_weights(module)
+    sources = _sources(stage)
+    missing = sorted(source for source in sources.values() if source not in tensors)
+    if missing:
+        raise BuildError(
+            f"stage [{stage.start_layer}, {stage.end_layer}): {len(missing)} tensors are missing, "
+            f"{missing[0]} for one; stage_tensor_names() lists what it needs"
+        )
+    state = {name: tensors[source].detach() for name, source in sources.items()}
+    model.load_state_dict(state, strict=True, assign=True)
+    model.requires_grad_(False)

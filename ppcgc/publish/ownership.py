@@ -1,0 +1,40 @@
+"""Whose a file below the output folder is: read from its first line, never from its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+MARK = "# ppcgc:"
+_GENERATED = f"{MARK} generated from "
+
+
+class PublishError(Exception):
+    """The output folder cannot be used as it is. The message says which path and why."""
+
+
+def spec_name(first_line: str) -> str | None:
+    """The spec's file name in a header line ``# ppcgc: generated from llama.yaml; …``.
+
+    None when the line is no such header.
+    """
+    if not first_line.startswith(_GENERATED):
+        return None
+    words = first_line.removeprefix(_GENERATED).split()
+    return words[0].rstrip(";,") if words else None
+
+
+def first_line(text: str) -> str:
+    return text.split("\n", 1)[0].rstrip("\r")
+
+
+def read_first_line(path: Path) -> str:
+    """The first line of a file on disk, as far as it is text. Raises :class:`PublishError`."""
+    try:
+        with path.open("rb") as file:
+            return first_line(file.readline(4096).decode("utf-8", errors="replace"))
+    except OSError as error:
+        raise PublishError(f"{path}: {error.strerror}") from error
+
+
+def is_owned(first: str) -> bool:
+    return first.startswith(MARK)

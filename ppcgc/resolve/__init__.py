@@ -1,0 +1,51 @@
+"""The pass that gives a spec its meaning: node tree to frozen IR.
+
+Defaults are filled in, names become references, shapes become extents. ``sizes`` holds dims,
+axes and states; ``tensors`` what slots, boundary keys and outputs share; ``context`` the names
+declared and the findings. A part that cannot be resolved is reported and left out, so that the
+findings of its neighbours come at the same time.
+"""
+
+from __future__ import annotations
+
+from ppcgc.diagnostics.model import Diagnostic, in_order
+from ppcgc.ir import Family
+from ppcgc.nodes import Document
+from ppcgc.resolve.constants import constants
+from ppcgc.resolve.context import Context, need, optional_text, text
+from ppcgc.resolve.names import MODULE, check_name
+from ppcgc.resolve.pipeline import resolve_pipeline
+from ppcgc.resolve.runners import resolve_runners
+from ppcgc.resolve.sizes import resolve_axes, resolve_dims, resolve_states
+
+__all__ = ["resolve"]
+
+
+def resolve(document: Document) -> tuple[Family | None, list[Diagnostic]]:
+    """The family that a document describes, or None and why not.
+
+    The document has passed ``validate.schema``.
+    """
+    context = Context(document)
+    name = need(document.root, "family")
+    check_name(context, "family", text(name), name.span, MODULE)
+    dims = resolve_dims(context)
+    axes = resolve_axes(context)
+    states = resolve_states(context)
+    pipeline = resolve_pipeline(context)
+    runners = resolve_runners(context, constants(dims, axes))
+    findings = in_order(context.findings)
+    if pipeline is None or any(finding.is_error for finding in findings):
+        return None, findings
+    family = Family(
+        name=text(name),
+        doc=optional_text(document.root, "doc") or "",
+        dims=dims,
+        axes=axes,
+        states=states,
+        pipeline=pipeline,
+        runners=runners,
+        source=document.name,
+        span=document.root.span,
+    )
+    return family, findings

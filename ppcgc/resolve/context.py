@@ -1,0 +1,177 @@
+"""What the parts of resolve share: the declared names, the findings, and reading of nodes.
+
+The document has passed the JSON Schema, so a node of another kind than the one asked for is a
+bug of the compiler (``TypeError``), never a user's mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ppcgc.diagnostics.model import Diagnostic, Related, Rule, Span
+from ppcgc.expr.names import Scope, name_refs, nearest, span_of_name
+from ppcgc.expr.parse import parse
+from ppcgc.expr.tokens import ExprError
+from ppcgc.expr.tree import Bool, Expr, Int, Symbol
+from ppcgc.expr.typing import ExprType, type_problem
+from ppcgc.nodes import Document, Entry, Mapping, Node, Scalar, Sequence
+from ppcgc.resolve import rules
+
+
+def entries(node: Node | None) -> tuple[Entry, ...]:
+    """The entries of a mapping; none when it was left out."""
+    if node is None:
+        return ()
+    if not isinstance(node, Mapping):
+        raise TypeError(f"{node.span}: a mapping was promised")
+    return node.entries
+
+
+def items(node: Node | None) -> tuple[Node, ...]:
+    """The items of a list; none when it was left out."""
+    if node is None:
+        return ()
+    if not isinstance(node, Sequence):
+        raise TypeError(f"{node.span}: a list was promised")
+    return node.items
+
+
+def get(node: Node, key: str) -> Node | None:
+    """The value of a key, or None when the key was left out."""
+    return next((entry.value for entry in entries(node) if entry.key == key), None)
+
+
+def need(node: Node, key: str) -> Node:
+    """The value of a key that the schema requires."""
+    value = get(node, key)
+    if value is None:
+        raise TypeError(f"{node.span}: key {key} was promised")
+    return value
+
+
+def scalar(node: Node) -> str | int | float | bool | None:
+    if not isinstance(node, Scalar):
+        raise TypeError(f"{node.span}: a scalar was promised")
+    return node.value
+
+
+def text(node: Node) -> str:
+    value = scalar(node)
+    if not isinstance(value, str):
+        raise TypeError(f"{node.span}: text was promised")
+    return value
+
+
+def integer(node: Node) -> int:
+    value = scalar(node)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{node.span}: an integer was promised")
+    return value
+
+
+def optional_text(node: Node, key: str) -> str | None:
+    value = get(node, key)
+    return None if value is None else text(value)
+
+
+def flag(node: Node, key: str) -> bool:
+    """A boolean word that is false when left out."""
+    value = get(node, key)
+    return value is not None and scalar(value) is True
+
+
+def spans_of(node: Node) -> dict[str, Span]:
+    """Where each word of a mapping has its value."""
+    return {entry.key: entry.value.span for entry in entries(node)}
+
+
+class Context:
+    """The names that a spec declares, and what was found so far."""
+
+    def __init__(self, document: Document) -> None:
+        root = document.root
+        pipeline = need(root, "pipeline")
+        self.root = root
+        self.findings: list[Diagnostic] = []
+        self.dims = frozenset(entry.key for entry in entries(get(root, "dims")))
+        self.axes = frozenset(entry.key for entry in entries(get(root, "axes")))
+        self.states = frozenset(entry.key for entry in entries(get(root, "state")))
+        self.boundary_keys = tuple(
+            text(need(key, "name")) for key in items(get(pipeline, "boundary"))
+        )
+
+    def report(
+        self,
+        rule: Rule,
+        span: Span,
+        message: str,
+        help: str | None = None,
+        related: tuple[Related, ...] = (),
+    ) -> None:
+        self.findings.append(Diagnostic(rule, span, message, help, related))
+
+    # ------------------------------------------------------------ references
+
+    def known(self, kind: str, name: str, among: Iterable[str], span: Span) -> bool:
+        """Is ``name`` declared? Reports an unknown reference when it is not."""
+        names = sorted(among)
+        if name in names:
+            return True
+        listed = f"declared: {', '.join(names)}" if names else f"the spec declares no {kind}"
+        help = nearest(name, names) or listed
+        self.report(rules.UNKNOWN_REFERENCE, span, f"unknown {kind} '{name}'", help)
+        return False
+
+    # ------------------------------------------------------------ expressions
+
+    def scope(self, place: str, *symbols: Symbol, bare_axis: Symbol | None = None) -> Scope:
+        return Scope(
+            place=place,
+            dims=self.dims,
+            axes=self.axes,
+            symbols=frozenset(symbols),
+            bare_axis=bare_axis,
+        )
+
+    def expression(
+        self, node: Node, scope: Scope, wanted: ExprType = ExprType.INTEGER
+    ) -> Expr | None:
+        """The expression of a scalar with its names resolved; None after a finding."""
+        expr = self._parsed(node)
+        if expr is None:
+            return None
+        named, unknown = name_refs(expr, scope)
+        for name in unknown:
+            span = span_of_name(text(node), node.span, name.path)
+            self.report(rules.UNKNOWN_NAME, span, name.message, name.help)
+        if unknown:
+            return None
+        problem = type_problem(named, wanted)
+        if problem is not None:
+            self.report(rules.EXPRESSION_TYPE, node.span, problem)
+            return None
+        return named
+
+    def _parsed(self, node: Node) -> Expr | None:
+        value = scalar(node)
+        if isinstance(value, bool):
+            return Bool(value)
+        if isinstance(value, int):
+            return Int(value)
+        parsed = parse(text(node), node.span)
+        if isinstance(parsed, ExprError):
+            self.report(rules.BAD_EXPRESSION, parsed.span, parsed.message, parsed.help)
+            return None
+        return parsed
+
+    def value(self, node: Node, scope: Scope, dtype: str) -> Expr | float | None:
+        """A literal or an expression that fills a tensor of ``dtype``; None after a finding."""
+        literal = scalar(node)
+        if isinstance(literal, float):
+            return literal
+        if isinstance(literal, bool):
+            return Bool(literal)
+        wanted = ExprType.CONDITION if dtype == "bool" else ExprType.INTEGER
+        if dtype == "bool" and isinstance(literal, int):
+            return Int(literal)
+        return self.expression(node, scope, wanted)

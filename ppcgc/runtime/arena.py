@@ -1,0 +1,192 @@
+"""Memory of slots: sizes and addresses are final before the first warm-up.
+
+Note [addresses are frozen]
+    A graph replays on the addresses it saw at capture. Every slot is therefore memory of the
+    arena, never a caller's tensor, and nothing here is resized or moved once it was handed out.
+
+Note [bytes belong to one bucket]
+    Host-filled slots share one block, and each bucket lays it out compactly for itself, so that
+    one copy loads them all. Bytes loaded for one bucket are garbage when read through another
+    bucket's views. Only slots whose every padded row is rewritten by every load may sit there,
+    and a bucket runs only right after a load of that bucket.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.host_rows import HostRows
+
+ALIGNMENT = 64  # bytes; a vectorised kernel may read 16 at a time, a CPU cache line holds 64
+
+Number: TypeAlias = int | float | bool
+
+
+def aligned(size: int) -> int:
+    """``size`` bytes rounded up to the arena's alignment."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSlot:
+    """A host-filled slot as one bucket lays it out. ``dim`` is the dimension that is padded.
+
+    ``image`` is what a load starts from: the padding where it is a constant, else zero.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    dim: int = 0
+    image: Number = 0
+
+    @property
+    def nbytes(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count * self.dtype.itemsize
+
+
+def offsets_of(slots: Sequence[HostSlot]) -> tuple[tuple[int, ...], int]:
+    """Byte offset of each slot in declared order, and the bytes of the whole block."""
+    offsets: list[int] = []
+    end = 0
+    for slot in slots:
+        offsets.append(end)
+        end += aligned(slot.nbytes)
+    return tuple(offsets), end
+
+
+def view_bytes(block: Tensor, offset: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """A typed view of some bytes of a uint8 block."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    return block[offset : offset + count * dtype.itemsize].view(dtype).view(shape)
+
+
+class DeviceArena:
+    """Slots that keep one address for all buckets, and the output buffers of a stage."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._buffers: dict[str, Tensor] = {}
+        self._adopted: set[str] = set()
+
+    def adopt(self, name: str, buffer: Tensor) -> None:
+        """Use memory of another stage's arena under this name; before the first ``rows``."""
+        self._buffers[name] = buffer
+        self._adopted.add(name)
+
+    def rows(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        full: tuple[int, ...],
+        dtype: torch.dtype,
+        initial: Number = 0,
+    ) -> Tensor:
+        """The first ``shape`` of a buffer of shape ``full``, which is made at the first call."""
+        buffer = self._buffers.get(name)
+        if buffer is None:
+            buffer = torch.full(full, initial, dtype=dtype, device=self._device)
+            self._buffers[name] = buffer
+        for dim, extent in enumerate(shape):
+            buffer = buffer.narrow(dim, 0, extent)
+        return buffer
+
+    def named(self, prefix: str) -> tuple[tuple[str, Tensor], ...]:
+        """The whole buffers whose names start so, with the prefix cut off."""
+        return tuple(
+            (name.removeprefix(prefix), buffer)
+            for name, buffer in self._buffers.items()
+            if name.startswith(prefix)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena's own buffers, adopted ones left out."""
+        return sum(
+            buffer.nbytes for name, buffer in self._buffers.items() if name not in self._adopted
+        )
+
+
+def _new_event(_: int) -> torch.cuda.Event:
+    return torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
+
+
+class HostBlock:
+    """The block of host-filled slots of a runner: a ring of host copies and one device copy.
+
+    Note [the host ring]
+        The copy to a GPU is asynchronous: the host bytes must not change before it is done. The
+        ring has an event for each entry, and an entry is written again only after its event.
+    """
+
+    def __init__(self, device: torch.device, nbytes: int, entries: int = 2) -> None:
+        on_gpu = device.type == "cuda"
+        self.device_bytes = torch.zeros(nbytes, dtype=torch.uint8, device=device)
+        self.host_bytes = tuple(
+            torch.zeros(nbytes, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(entries)
+        )
+        self.events: tuple[torch.cuda.Event, ...] = (
+            tuple(map(_new_event, range(entries))) if on_gpu else ()
+        )
+        self.turn = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device; each entry of the ring has as many on the host."""
+        return self.device_bytes.nbytes
+
+
+class BucketHost:
+    """One bucket's layout of the host block: ``begin()``, write the rows, ``push()``."""
+
+    def __init__(self, block: HostBlock, slots: Sequence[HostSlot]) -> None:
+        offsets, used = offsets_of(slots)
+        self._block = block
+        self._used = used
+        self._entries = tuple(
+            tuple(
+                HostRows(slot.name, view_bytes(entry, at, slot.shape, slot.dtype), slot.dim)
+                for slot, at in zip(slots, offsets, strict=True)
+            )
+            for entry in block.host_bytes
+        )
+        self._copies = tuple(
+            (block.device_bytes[:used], entry[:used]) for entry in block.host_bytes
+        )
+        self._image = torch.zeros(used, dtype=torch.uint8)
+        for slot, at in zip(slots, offsets, strict=True):
+            view_bytes(self._image, at, slot.shape, slot.dtype).fill_(slot.image)
+        self._addresses = tuple(entry.data_ptr() for entry in block.host_bytes)
+        self.device_views = tuple(
+            view_bytes(block.device_bytes, at, slot.shape, slot.dtype)
+            for slot, at in zip(slots, offsets, strict=True)
+        )
+
+    def begin(self) -> tuple[HostRows, ...]:
+        """The next entry of the ring, holding this bucket's padding everywhere."""
+        block = self._block
+        block.turn = turn = (block.turn + 1) % len(self._entries)
+        if block.events:
+            block.events[turn].synchronize()
+        if self._used:
+            ctypes.memmove(self._addresses[turn], self._image.data_ptr(), self._used)
+        return self._entries[turn]
+
+    def push(self) -> None:
+        """Copy the entry begun last to the device, asynchronously on a GPU."""
+        turn = self._block.turn
+        device_bytes, host_bytes = self._copies[turn]
+        device_bytes.copy_(host_bytes, non_blocking=True)
+        if self._block.events:
+            self._block.events[turn].record()

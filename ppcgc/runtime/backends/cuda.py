@@ -1,0 +1,107 @@
+"""CUDA graphs behind the backend protocol: one stream, one memory pool, one graph a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ppcgc.runtime.backends.model_line import line_of_error
+from ppcgc.runtime.errors import CaptureError, NotCapturedError
+
+
+def _closed() -> None:
+    raise NotCapturedError("the graph is closed")
+
+
+class CudaGraph:
+    """A captured CUDA graph. ``replay`` is the graph's own: no Python between step and launch."""
+
+    def __init__(self, graph: torch.cuda.CUDAGraph) -> None:
+        self._graph: torch.cuda.CUDAGraph | None = graph
+        self.replay: Callable[[], None] = graph.replay
+
+    @property
+    def steps(self) -> int | None:
+        """None: CUDA does not count a graph's nodes without further packages."""
+        return None
+
+    def close(self) -> None:
+        if self._graph is not None:
+            self._graph.reset()
+            self._graph = None
+            self.replay = _closed
+
+
+class CudaBackend:
+    """Capture and replay on one CUDA device."""
+
+    name = "cuda"
+
+    def __init__(self, device: torch.device | str = "cuda") -> None:
+        self.device = torch.device(device)
+        if self.device.index is None:
+            self.device = torch.device("cuda", torch.cuda.current_device())
+        self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]  # torch's
+        self._pool = torch.cuda.graph_pool_handle()
+        self._graphs: list[CudaGraph] = []
+        self._pool_bytes = 0
+
+    def warm_up(self, body: Callable[[], None]) -> None:
+        """Run ``body`` on the capture stream, then wait for it."""
+        self._stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._stream), torch.no_grad():
+            body()
+        torch.cuda.current_stream(self.device).wait_stream(self._stream)
+        torch.cuda.synchronize(self.device)
+
+    def capture(self, body: Callable[[], None]) -> CudaGraph:
+        """Record ``body``. Raises CaptureError with the line of the model that cannot be captured.
+
+        Note [other threads during capture]
+            A watchdog thread may touch CUDA while this one captures; ``thread_local`` keeps its
+            calls from invalidating the capture.
+        """
+        graph = torch.cuda.CUDAGraph()
+        before = torch.cuda.memory_reserved(self.device)
+        problem: Exception | None = None
+        try:
+            with (
+                torch.no_grad(),
+                torch.cuda.graph(
+                    graph,
+                    pool=self._pool,
+                    stream=self._stream,
+                    capture_error_mode="thread_local",
+                ),
+            ):
+                try:
+                    body()
+                except Exception as error:  # leaving the capture may raise over it: keep the first
+                    problem = error
+                    raise
+        except Exception as error:
+            torch.cuda.synchronize(self.device)
+            raise self._refusal(problem or error) from problem or error
+        self._pool_bytes += max(0, torch.cuda.memory_reserved(self.device) - before)
+        made = CudaGraph(graph)
+        self._graphs.append(made)
+        return made
+
+    @staticmethod
+    def _refusal(problem: Exception) -> Exception:
+        if isinstance(problem, CaptureError):
+            return problem
+        first_line = str(problem).strip().splitlines()[:1]
+        return CaptureError(
+            f"{type(problem).__name__}: {first_line[0] if first_line else 'no message'}\n"
+            f"  at {line_of_error(problem)}"
+        )
+
+    def pool_bytes(self) -> int:
+        return self._pool_bytes
+
+    def close(self) -> None:
+        for graph in self._graphs:
+            graph.close()
+        self._graphs.clear()

@@ -1,0 +1,97 @@
+"""Capture of every bucket of every runner of a process, in two phases.
+
+Note [warm up every bucket before the first capture]
+    A smaller batch can need a larger workspace than a bigger one, and a workspace that grows
+    after a capture leaves that graph on freed memory. So every bucket runs once uncaptured, then
+    all are captured, on one stream and from one pool, the largest first: blocks that a large
+    bucket frees serve the smaller ones.
+
+Note [load before run]
+    Each warm-up and each capture comes right after a load of that very bucket (see Note [bytes
+    belong to one bucket] in ``arena``). Write indices point at reserved rows of the state then,
+    so nothing has to be saved and restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ppcgc.runtime.collecting import garbage_held
+from ppcgc.runtime.errors import BuildError, PpcgcError
+from ppcgc.runtime.recording import boundary_reads
+from ppcgc.runtime.stage import Bucket, StageRunner
+
+AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
+AnyBucket = Bucket[Any, Any, Any, Any]
+Progress = Callable[[str], None]
+
+ORDERS = ("descending", "ascending")
+
+
+def capture(
+    runners: Sequence[AnyRunner], *, order: str = "descending", progress: Progress | None = None
+) -> None:
+    """Capture all buckets of all ``runners``; they share their backend's pool.
+
+    ``progress`` is called with a line of text for each bucket. Raises CaptureError, naming the
+    runner and the bucket, and closes what was captured so far: the process can still run eagerly.
+    """
+    if order not in ORDERS:
+        raise BuildError(f"order {order!r}: one of {', '.join(ORDERS)}")
+    say = progress or _silent
+    for runner in runners:
+        runner.allocate()
+    with garbage_held():
+        try:
+            for runner, bucket in in_order(runners, order):
+                say(f"warm up {label(runner, bucket)}")
+                _warm_up(runner, bucket)
+            for runner, bucket in in_order(runners, order):
+                say(f"capture {label(runner, bucket)}")
+                _capture(runner, bucket)
+        except BaseException:
+            for runner in runners:
+                runner.close()
+            raise
+    for runner in runners:
+        runner.mark_captured()
+
+
+def in_order(runners: Sequence[AnyRunner], order: str) -> Iterator[tuple[AnyRunner, AnyBucket]]:
+    """Every bucket of every runner, by padded rows."""
+    pairs = [(runner, bucket) for runner in runners for bucket in runner.table.values()]
+    return iter(sorted(pairs, key=lambda pair: pair[1].padded, reverse=order == "descending"))
+
+
+def label(runner: AnyRunner, bucket: AnyBucket) -> str:
+    """``llama.prefill first, bucket tokens=64 requests=16``."""
+    sizes = " ".join(f"{axis}={n}" for axis, n in zip(runner.axes, bucket.padded, strict=True))
+    return f"{runner.family}.{runner.runner} {runner.place.value}, bucket {sizes}"
+
+
+def _warm_up(runner: AnyRunner, bucket: AnyBucket) -> None:
+    try:
+        runner.load_for_capture(bucket)
+        with boundary_reads(bucket) as reads:
+            runner.backend.warm_up(runner.body(bucket))
+        reads.require_all()
+    except PpcgcError as problem:
+        raise _located(problem, "warm-up of", runner, bucket) from problem
+
+
+def _capture(runner: AnyRunner, bucket: AnyBucket) -> None:
+    try:
+        runner.load_for_capture(bucket)
+        bucket.graph = runner.backend.capture(runner.body(bucket))
+    except PpcgcError as problem:
+        raise _located(problem, "capture of", runner, bucket) from problem
+
+
+def _located(problem: PpcgcError, doing: str, runner: AnyRunner, bucket: AnyBucket) -> PpcgcError:
+    """The same kind of error, with the runner and the bucket in front."""
+    return type(problem)(f"{doing} {label(runner, bucket)}: {problem}")
+
+
+def _silent(_: str) -> None:
+    return None

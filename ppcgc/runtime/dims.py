@@ -1,0 +1,54 @@
+"""Sizes that are known when a runner is built: read from a config, given, or computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ppcgc.runtime.errors import DimError
+
+
+def config_int(config: object, path: str) -> int:
+    """The integer at a dotted path of a config object or mapping. Raises DimError."""
+    value = config
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
+        if value is None:
+            raise DimError(f"config.{path}: the config has no {step!r}")
+    return build_int(f"config.{path}", value)
+
+
+def build_int(name: str, value: object) -> int:
+    """A size as an int. Raises DimError for anything but a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DimError(f"{name} is {value!r}; a size must be an integer")
+    if value < 1:
+        raise DimError(f"{name} is {value}; a size must be at least 1")
+    return value
+
+
+def floor_div(left: int, right: int) -> int:
+    """``left // right``. Raises DimError for a zero divisor."""
+    if right == 0:
+        raise DimError(f"{left} // {right}: the divisor is zero")
+    return left // right
+
+
+def ceil_div(left: int, right: int) -> int:
+    """``ceil(left / right)``. Raises DimError for a zero divisor."""
+    if right == 0:
+        raise DimError(f"ceil({left} / {right}): the divisor is zero")
+    return -(-left // right)
+
+
+def remainder(left: int, right: int) -> int:
+    """``left % right``. Raises DimError for a zero divisor."""
+    if right == 0:
+        raise DimError(f"{left} % {right}: the divisor is zero")
+    return left % right
+
+
+def check_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape without a negative extent. Raises DimError naming the slot and the shape."""
+    if any(extent < 0 for extent in shape):
+        raise DimError(f"{name}: shape {list(shape)} has a negative extent")
+    return shape

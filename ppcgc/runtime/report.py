@@ -1,0 +1,93 @@
+"""What a runner holds and did, as a table for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ppcgc.runtime.stage import StageRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketReport:
+    """``padding_rows`` counts, for each axis, rows that replays computed for nobody."""
+
+    padded: tuple[int, ...]
+    captured: bool
+    steps: int | None
+    replays: int
+    padding_rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Bytes are measured: what the arena, the host block and the backend's pool hold now."""
+
+    title: str
+    axes: tuple[str, ...]
+    buckets: tuple[BucketReport, ...]
+    eager: tuple[tuple[str, int], ...]
+    slot_bytes: int
+    host_block_bytes: int
+    pool_bytes: int
+    backend: str
+
+    @property
+    def replays(self) -> int:
+        return sum(bucket.replays for bucket in self.buckets)
+
+    @property
+    def eager_steps(self) -> int:
+        return sum(count for _, count in self.eager)
+
+    def __str__(self) -> str:
+        head = ["bucket", "graph", "steps", "replays", *(f"padding {a}" for a in self.axes)]
+        rows = [
+            [
+                " × ".join(map(str, bucket.padded)),
+                "yes" if bucket.captured else "no",
+                "-" if bucket.steps is None else str(bucket.steps),
+                str(bucket.replays),
+                *map(str, bucket.padding_rows),
+            ]
+            for bucket in self.buckets
+        ]
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        lines = [
+            "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
+            for row in [head, *rows]
+        ]
+        eager = ", ".join(f"{count} ({reason})" for reason, count in self.eager) or "none"
+        return "\n".join(
+            [
+                f"{self.title} on {self.backend}, buckets by {' × '.join(self.axes)}",
+                *lines,
+                f"eager steps: {eager}",
+                f"bytes: slots and outputs {self.slot_bytes:,}, host block "
+                f"{self.host_block_bytes:,}, shared pool {self.pool_bytes:,}",
+            ]
+        )
+
+
+def report_of(runner: StageRunner[Any, Any, Any, Any, Any, Any]) -> Report:
+    """The report of a runner as it stands."""
+    return Report(
+        title=f"{runner.family}.{runner.runner}, {runner.place.value} stage, layers {runner.layers}",
+        axes=runner.axes,
+        buckets=tuple(
+            BucketReport(
+                padded=tuple(bucket.padded),
+                captured=bucket.graph is not None,
+                steps=None if bucket.graph is None else bucket.graph.steps,
+                replays=bucket.replays,
+                padding_rows=tuple(bucket.padding_rows),
+            )
+            for bucket in runner.table.values()
+        ),
+        eager=tuple((reason.value, count) for reason, count in runner.eager_steps.items()),
+        slot_bytes=runner.arena.nbytes,
+        host_block_bytes=runner.host_block_bytes,
+        pool_bytes=runner.backend.pool_bytes(),
+        backend=runner.backend.name,
+    )

@@ -1,0 +1,169 @@
+"""What the forward returned: picked apart, checked, stored at stable addresses, cut to live rows.
+
+Note [padding rows are computed]
+    A replay computes every padded row. What it leaves there is nobody's data: outputs are cut
+    back to the live rows, and only live rows are compared or handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.errors import OutputError, SourceError
+from ppcgc.runtime.loading import live_shape
+from ppcgc.runtime.views import Boundary
+
+
+def pick_key(result: object, key: str) -> object:
+    """``result.<key>``: an entry of a mapping or an attribute. Raises OutputError."""
+    if isinstance(result, Mapping):
+        if key in result:
+            return result[key]
+        raise OutputError(f"the forward returned the keys {sorted(map(str, result))}, not {key!r}")
+    value = getattr(result, key, None)
+    if value is None:
+        raise OutputError(f"the forward returned a {type(result).__name__} without {key!r}")
+    return value
+
+
+def pick_index(result: object, index: int) -> object:
+    """``result.<index>``: an item of a tuple or list. Raises OutputError."""
+    if not isinstance(result, Sequence) or isinstance(result, str):
+        raise OutputError(f"the forward returned a {type(result).__name__}, not a tuple")
+    if index >= len(result):
+        raise OutputError(f"the forward returned {len(result)} values, the spec wants item {index}")
+    return result[index]
+
+
+def boundary_values(result: object, keys: tuple[str, ...]) -> tuple[object, ...]:
+    """The boundary's tensors in declared order.
+
+    ``result`` is a mapping or boundary with exactly these keys; a bare tensor serves where the
+    boundary has one key. Raises OutputError naming the keys that are missing or too many.
+    """
+    if isinstance(result, Tensor) and len(keys) == 1:
+        return (result,)
+    if not isinstance(result, Mapping | Boundary):
+        raise OutputError(
+            f"the forward returned a {type(result).__name__}; a stage that is not the last returns "
+            f"a mapping with the keys {list(keys)}"
+        )
+    missing = [key for key in keys if key not in result]
+    unknown = [key for key in result if key not in keys]
+    if missing or unknown:
+        raise OutputError(
+            f"the forward's boundary lacks {missing} and has {unknown} beyond the declared "
+            f"{list(keys)}; make the forward and pipeline.boundary agree"
+        )
+    return tuple(result[key] for key in keys)
+
+
+def check_result(
+    value: object, shape: Sequence[int], dtype: torch.dtype, device: torch.device, name: str
+) -> Tensor:
+    """A tensor of exactly this shape, dtype and device. Raises OutputError."""
+    if not isinstance(value, Tensor):
+        raise OutputError(f"output {name}: the forward gave a {type(value).__name__}, not a tensor")
+    if list(value.shape) != list(shape):
+        raise OutputError(
+            f"output {name}: the forward gave shape {list(value.shape)}, the spec says "
+            f"{list(shape)}"
+        )
+    if value.dtype != dtype:
+        raise OutputError(
+            f"output {name}: the forward gave {value.dtype}, the spec says {dtype}; "
+            "change the spec's dtype or the model's"
+        )
+    if value.device != device:
+        raise OutputError(f"output {name}: on {value.device}, the stage is on {device}")
+    return value
+
+
+def store(buffer: Tensor, value: object, name: str) -> None:
+    """Put a result at its stable address, inside the captured region. Raises OutputError."""
+    rows = check_result(value, buffer.shape, buffer.dtype, buffer.device, name)
+    if rows.data_ptr() != buffer.data_ptr():
+        buffer.copy_(rows)
+
+
+# ---------------------------------------------------------------- the receiving side
+
+
+def receive_rows(slot: Tensor, source: Tensor, live: int, name: str, *, dim: int = 0) -> None:
+    """Take the live rows of a boundary tensor. Raises SourceError.
+
+    Nothing is copied when the sender wrote into this very slot.
+    """
+    shape = live_shape(slot, live, dim, name)
+    check_received(source, shape, slot.dtype, slot.device, name)
+    if source.data_ptr() != slot.data_ptr():
+        slot.narrow(dim, 0, live).copy_(source)
+
+
+def check_received(
+    source: object, shape: Sequence[int], dtype: torch.dtype, device: torch.device, name: str
+) -> Tensor:
+    """A received tensor of exactly the live rows, for an eager step. Raises SourceError."""
+    if not isinstance(source, Tensor):
+        raise SourceError(f"{name}: received a {type(source).__name__}, not a tensor")
+    if list(source.shape) != list(shape) or source.dtype != dtype or source.device != device:
+        raise SourceError(
+            f"{name}: received {source.dtype} {list(source.shape)} on {source.device}, the live "
+            f"rows need {dtype} {list(shape)} on {device}"
+        )
+    return source
+
+
+def axis_count(live: Tensor, axes: tuple[str, ...], axis: str) -> Tensor:
+    """The one-element device tensor that holds an axis' live count, out of the bucket's counts."""
+    at = axes.index(axis)
+    return live[at : at + 1]
+
+
+def _past_live(rows: Tensor, live: Tensor, dim: int) -> Tensor:
+    """A mask of the rows past ``live`` (a one-element device tensor), broadcastable to ``rows``."""
+    numbers = torch.arange(rows.shape[dim], device=rows.device, dtype=live.dtype)
+    shape = [1] * rows.dim()
+    shape[dim] = rows.shape[dim]
+    return (numbers >= live).view(shape)
+
+
+def reset_fill(rows: Tensor, live: Tensor, value: float, *, dim: int = 0) -> None:
+    """Inside the captured region: rows past the device-side live count hold ``value``.
+
+    By masking, never by multiplying: 0 * NaN is NaN.
+    """
+    rows.masked_fill_(_past_live(rows, live, dim), value)
+
+
+def reset_repeat_last(rows: Tensor, live: Tensor, *, dim: int = 0) -> None:
+    """Inside the captured region: rows past the live count repeat the last live one, else 0."""
+    last = rows.index_select(dim, (live - 1).clamp(min=0).to(torch.int64))
+    last = last.masked_fill((live == 0).view([1] * rows.dim()), 0)
+    rows.copy_(torch.where(_past_live(rows, live, dim), last, rows))
+
+
+# ---------------------------------------------------------------- keeping outputs
+
+
+class OutputRing:
+    """``keep: ring(n)``: live rows copied into the next of n fixed buffers after each replay."""
+
+    def __init__(self, like: Tensor, entries: int) -> None:
+        self._entries = tuple(torch.empty_like(like) for _ in range(entries))
+        self._turn = 0
+
+    def keep(self, rows: Tensor) -> Tensor:
+        """A copy of ``rows``, valid for the next n - 1 runs."""
+        entry = self._entries[self._turn]
+        self._turn = (self._turn + 1) % len(self._entries)
+        for dim, extent in enumerate(rows.shape):
+            entry = entry.narrow(dim, 0, extent)
+        return entry.copy_(rows)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(entry.nbytes for entry in self._entries)

@@ -1,0 +1,109 @@
+"""Facts about the slots of a stage, as generated code states them for reports and captures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from ppcgc.runtime.errors import DimError
+
+
+class Role(Enum):
+    """What the values of a slot mean to the kernels that read them."""
+
+    DATA = "data"
+    INDEX = "index"
+    WRITE_INDEX = "write_index"
+    OFFSETS = "offsets"
+    LENGTHS = "lengths"
+    MASK = "mask"
+    COUNT = "count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotInfo:
+    """One slot, as declared. ``dtype`` None stands for the model's own.
+
+    ``batch`` is the batch attribute path that feeds it, None for other sources. ``of_axis`` is
+    set where the role speaks of an axis. ``dim`` is the padded dimension, ``image`` the constant
+    padding of a slot in the host block. ``capture_fill`` is the value of every row at capture; None
+    means by role.
+    """
+
+    name: str
+    line: str
+    axes: tuple[str, ...]
+    dtype: torch.dtype | None
+    padding: str
+    role: Role = Role.DATA
+    of_axis: str | None = None
+    batch: str | None = None
+    host: bool = False
+    mutable: bool = False
+    dim: int = 0
+    image: float = 0
+    capture_fill: float | None = None
+
+
+def even_offsets(total: int, parts: int) -> list[int]:
+    """``parts + 1`` offsets that spread ``total`` rows evenly, the first ending soonest."""
+    return [total * part // parts for part in range(parts + 1)] if parts else [0]
+
+
+def _capture_values(
+    info: SlotInfo, shape: tuple[int, ...], live: Mapping[str, int], dtype: torch.dtype
+) -> torch.Tensor:
+    """Live rows that are legal for the kernels: lengths spread evenly, indices in range."""
+    if info.capture_fill is not None:
+        return torch.full(shape, info.capture_fill, dtype=dtype)
+    total = live.get(info.of_axis or "", 0)
+    if info.role is Role.OFFSETS and len(shape) == 1 and info.of_axis is not None:
+        parts = live[info.axes[0]] if info.axes else shape[0] - 1
+        return torch.tensor(even_offsets(total, parts)[: shape[0]], dtype=dtype).reshape(shape)
+    if info.role is Role.LENGTHS and len(shape) == 1:
+        if info.of_axis is None:
+            return torch.ones(shape, dtype=dtype)
+        bounds = even_offsets(total, shape[0])
+        lengths = [after - before for before, after in zip(bounds, bounds[1:], strict=False)]
+        return torch.tensor(lengths[: shape[0]], dtype=dtype).reshape(shape)
+    if info.role is Role.MASK:
+        return torch.ones(shape, dtype=dtype)
+    return torch.zeros(shape, dtype=dtype)
+
+
+def capture_batch(
+    table: tuple[SlotInfo, ...],
+    shapes: Mapping[str, tuple[int, ...]],
+    live: Mapping[str, int],
+    counts: Mapping[str, str],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Any:
+    """A batch with these live counts for warm-up and capture; any batch Protocol fits it.
+
+    ``counts`` maps an axis to the batch path of its live count.
+    """
+    batch = SimpleNamespace()
+    for axis, path in counts.items():
+        _assign(batch, path, live[axis])
+    for info in table:
+        if info.batch is not None:
+            values = _capture_values(info, shapes[info.name], live, info.dtype or dtype)
+            _assign(batch, info.batch, values if info.host else values.to(device))
+    return batch
+
+
+def _assign(batch: SimpleNamespace, path: str, value: object) -> None:
+    *parents, leaf = path.split(".")
+    for parent in parents:
+        if not hasattr(batch, parent):
+            setattr(batch, parent, SimpleNamespace())
+        batch = getattr(batch, parent)
+        if not isinstance(batch, SimpleNamespace):
+            raise DimError(f"batch.{path}: batch.{parent} is a source itself")
+    setattr(batch, leaf, value)

@@ -1,0 +1,541 @@
+"""A stage of a pipeline behind one runner: choose, load, replay, trim.
+
+A step always goes in this order: read the live counts; check limits; choose once; load the
+chosen bucket; the caller's window; replay; trim. Generated classes bind names, sizes and
+straight-line calls; the algorithm is here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot, offsets_of
+from ppcgc.runtime.backends.base import Backend, Graph
+from ppcgc.runtime.choice import Choice, Reason, StepRecord
+from ppcgc.runtime.dims import check_shape
+from ppcgc.runtime.errors import BuildError, GraphRequiredError, NotCapturedError
+from ppcgc.runtime.layers import LayerRange, check_model_range
+from ppcgc.runtime.report import Report, report_of
+from ppcgc.runtime.slot_info import SlotInfo, capture_batch
+
+ExtentsT = TypeVar("ExtentsT", bound=tuple[int, ...])
+BatchT = TypeVar("BatchT")
+RowsT_contra = TypeVar("RowsT_contra", contravariant=True)
+DimsT = TypeVar("DimsT")
+SlotsT = TypeVar("SlotsT")
+InT = TypeVar("InT")
+OutT = TypeVar("OutT")
+
+
+class Place(Enum):
+    """Where a stage stands in its pipeline."""
+
+    ONLY = "only"
+    FIRST = "first"
+    MIDDLE = "middle"
+    LAST = "last"
+
+
+class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
+    """The slots of a stage: what they are, and how a batch fills them. Generated."""
+
+    def __init__(self, dims: DimsT, dtype: torch.dtype, device: torch.device) -> None:
+        self.dims = dims
+        self.dtype = dtype
+        self.device = device
+
+    @abstractmethod
+    def table(self) -> tuple[SlotInfo, ...]:
+        """Facts about every slot, in declared order."""
+
+    @abstractmethod
+    def shapes(self, rows: ExtentsT) -> dict[str, tuple[int, ...]]:
+        """The shape of every slot with these rows on the axes."""
+
+    @abstractmethod
+    def host_slots(self, rows: ExtentsT) -> tuple[HostSlot, ...]:
+        """The host-filled slots of a bucket, in the order of the block."""
+
+    def block(self, rows: ExtentsT, *names: str) -> tuple[HostSlot, ...]:
+        """These slots of the table, as the host block lays them out."""
+        shapes = self.shapes(rows)
+        facts = {info.name: info for info in self.table()}
+        return tuple(
+            HostSlot(
+                name=name,
+                shape=check_shape(name, shapes[name]),
+                dtype=facts[name].dtype or self.dtype,
+                dim=facts[name].dim,
+                image=facts[name].image,
+            )
+            for name in names
+        )
+
+    @abstractmethod
+    def slots(
+        self, arena: DeviceArena, host: tuple[Tensor, ...], rows: ExtentsT, full: ExtentsT
+    ) -> SlotsT:
+        """The typed slots of a bucket. ``host`` are the device views of ``host_slots``."""
+
+    @abstractmethod
+    def load(
+        self, slots: SlotsT, host: BucketHost, batch: BatchT, live: ExtentsT, padded: ExtentsT
+    ) -> None:
+        """Fill every slot: live rows from the batch, the rest by its padding."""
+
+    @abstractmethod
+    def bind(self, batch: BatchT, live: ExtentsT) -> SlotsT:
+        """The batch's own rows for an eager step, uncopied where they are on the device."""
+
+    def absent(self, batch: BatchT) -> str | None:
+        """The first slot whose source is None and that then wants an eager step."""
+        return None
+
+
+class Outputs(ABC, Generic[RowsT_contra, OutT]):
+    """What a stage gives: a boundary for the next one, or the last stage's outputs. Generated."""
+
+    def __init__(self, dims: Any, dtype: torch.dtype, device: torch.device) -> None:
+        self.dims = dims
+        self.dtype = dtype
+        self.device = device
+
+    @abstractmethod
+    def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> OutT:
+        """Views, of a bucket's padded shape, of the one output buffer of the stage."""
+
+    @abstractmethod
+    def store(self, result: object, buffers: OutT) -> None:
+        """Put the forward's result into the buffers, inside the captured region."""
+
+    @abstractmethod
+    def trim(self, buffers: OutT, live: RowsT_contra) -> OutT:
+        """The live rows."""
+
+    @abstractmethod
+    def eager(self, result: object, live: RowsT_contra) -> OutT:
+        """The result of an eager step, checked to have exactly the live rows."""
+
+
+class Incoming(ABC, Generic[RowsT_contra, InT]):
+    """The boundary that a later stage takes. Generated."""
+
+    def __init__(self, dims: Any, dtype: torch.dtype, device: torch.device) -> None:
+        self.dims = dims
+        self.dtype = dtype
+        self.device = device
+
+    @abstractmethod
+    def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> InT:
+        """The boundary slots of a bucket."""
+
+    @abstractmethod
+    def receive(self, into: InT, source: InT, live: RowsT_contra) -> None:
+        """Take the live rows; nothing is copied when they are in the slots already."""
+
+    @abstractmethod
+    def reset(self, rows: InT, live: Tensor, axes: tuple[str, ...]) -> None:
+        """Inside the captured region: rows past the live counts hold their padding.
+
+        Note [padded rows received are never trusted]
+            The sender's replay computed its padded rows too, so the receiver resets them, from
+            the live counts of its own load, before its forward reads them.
+        """
+
+    @abstractmethod
+    def check(self, source: InT, live: RowsT_contra) -> InT:
+        """The boundary of an eager step, checked to have exactly the live rows."""
+
+
+@dataclass(slots=True)
+class Bucket(Generic[ExtentsT, SlotsT, InT, OutT]):
+    """One padded size of a stage: its views, and its graph once captured."""
+
+    padded: ExtentsT
+    live_at_capture: ExtentsT
+    host: BucketHost
+    live_counts: Tensor
+    slots: SlotsT
+    boundary: InT
+    outputs: OutT
+    graph: Graph | None = None
+    replays: int = 0
+    padding_rows: list[int] = field(default_factory=list)  # by axis, over all replays
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[ExtentsT, SlotsT, InT]):
+    """A step between ``begin`` and ``finish``: the slots are loaded, nothing has run."""
+
+    number: int
+    live: ExtentsT
+    choice: Choice[ExtentsT]
+    slots: SlotsT
+    boundary: InT
+
+
+class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
+    """Captures and replays one stage. Generated subclasses are the public classes.
+
+    ``model`` takes the keywords that the spec binds; ``layers`` are the stage's own; ``dtype``
+    is what ``dtype: model`` stands for. Raises BuildError kinds for what does not fit together.
+    """
+
+    family: ClassVar[str]
+    runner: ClassVar[str]
+    place: ClassVar[Place]
+    axes: ClassVar[tuple[str, ...]]
+    counts: ClassVar[Mapping[str, str]]  # axis -> batch path of its live count
+    fingerprint: ClassVar[str]
+    inputs_type: ClassVar[type[Inputs[Any, Any, Any, Any]]]
+    outputs_type: ClassVar[type[Outputs[Any, Any]]]
+    require_graph: ClassVar[bool] = False
+
+    # padded extents of every bucket, ascending -> live extents of its capture batch
+    buckets: ClassVar[Mapping[Any, Any]]
+
+    def __init__(
+        self,
+        *,
+        model: Callable[..., object],
+        layers: LayerRange,
+        dims: DimsT,
+        dtype: torch.dtype,
+        backend: Backend,
+    ) -> None:
+        check_place(self.place, layers, type(self).__name__)
+        check_model_range(model, layers)
+        self.model = model
+        self.layers = layers
+        self.dims = dims
+        self.dtype = dtype
+        self.backend = backend
+        self.device = backend.device
+        self.inputs: Inputs[ExtentsT, BatchT, DimsT, SlotsT] = self.inputs_type(
+            dims, dtype, self.device
+        )
+        self.outputs: Outputs[ExtentsT, OutT] = self.outputs_type(dims, dtype, self.device)
+        self.arena = DeviceArena(self.device)
+        self.last_step: StepRecord[ExtentsT] | None = None
+        self.eager_steps: dict[Reason, int] = {}
+        self._choices: dict[ExtentsT, Choice[ExtentsT]] = {}
+        self._table: dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]] = {}
+        self._host: HostBlock | None = None
+        self._step_number = 0
+        self._captured = False
+
+    # ------------------------------------------------------------ generated by place
+
+    @abstractmethod
+    def extents(self, batch: BatchT) -> ExtentsT:
+        """The live counts of a batch, host integers all of them."""
+
+    @abstractmethod
+    def choose(self, live: ExtentsT) -> Choice[ExtentsT]:
+        """The bucket for these live counts, or the reason for an eager step."""
+
+    @abstractmethod
+    def forward(self, slots: SlotsT, boundary: InT, rows: ExtentsT) -> object:
+        """Call the model with the keywords of this place."""
+
+    # ------------------------------------------------------------ by kind of stage
+
+    @abstractmethod
+    def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> InT: ...
+
+    @abstractmethod
+    def receive(
+        self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT, live: ExtentsT
+    ) -> None: ...
+
+    @abstractmethod
+    def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None: ...
+
+    @abstractmethod
+    def check_boundary(self, source: InT, live: ExtentsT) -> InT: ...
+
+    # ------------------------------------------------------------ build
+
+    @property
+    def full(self) -> ExtentsT:
+        """The most rows of any bucket, by axis: what buffers are sized for."""
+        columns = zip(*self.buckets, strict=True)
+        kind: Callable[..., ExtentsT] = type(next(iter(self.buckets)))
+        return kind(*(max(column) for column in columns))
+
+    def allocate(self) -> None:
+        """Give every slot, boundary and output its final address. Idempotent.
+
+        See Note [addresses are frozen] in ``arena``.
+        """
+        if self._table:
+            return
+        full = self.full
+        layouts = {padded: self._host_slots(padded) for padded in self.buckets}
+        nbytes = max(offsets_of(layout)[1] for layout in layouts.values())
+        self._host = HostBlock(self.device, nbytes)
+        for padded, live in self.buckets.items():
+            host = BucketHost(self._host, layouts[padded])
+            counts, *views = host.device_views
+            self._table[padded] = Bucket(
+                padded=padded,
+                live_at_capture=live,
+                host=host,
+                live_counts=counts,
+                slots=self.inputs.slots(self.arena, tuple(views), padded, full),
+                boundary=self.boundary_buffers(padded, full),
+                outputs=self.outputs.buffers(self.arena, padded, full),
+                padding_rows=[0] * len(padded),
+            )
+
+    def feed(self, later: StageRunner[ExtentsT, Any, Any, Any, OutT, Any]) -> None:
+        """Write this stage's boundary straight into the slots of the stage after it.
+
+        For stages on one device, before capture: the hand-off then copies nothing. Raises
+        BuildError when the two do not follow each other or their boundary differs.
+        """
+        if self._table:
+            raise BuildError(f"{self} has its buffers already: call feed before capture")
+        if self.layers.end != later.layers.start or self.device != later.device:
+            raise BuildError(
+                f"{self} cannot feed {later}: it ends at layer {self.layers.end} on {self.device}, "
+                f"the other starts at layer {later.layers.start} on {later.device}"
+            )
+        if self.fingerprint != later.fingerprint or self.buckets is not later.buckets:
+            raise BuildError(f"{self} cannot feed {later}: they are of different specs or runners")
+        later.allocate()
+        for name, buffer in later.arena.named("received."):
+            self.arena.adopt(f"handed.{name}", buffer)
+
+    def __str__(self) -> str:
+        return f"{self.family}.{self.runner} {self.place.value}, layers {self.layers}"
+
+    def _host_slots(self, padded: ExtentsT) -> tuple[HostSlot, ...]:
+        counts = HostSlot(name="live counts", shape=(len(self.axes),), dtype=torch.int32)
+        return (counts, *self.inputs.host_slots(padded))
+
+    def capture_batch(self, live: ExtentsT) -> BatchT:
+        """A batch with these live counts that is legal for the kernels."""
+        batch: BatchT = capture_batch(
+            self.inputs.table(),
+            self.inputs.shapes(live),
+            dict(zip(self.axes, live, strict=True)),
+            self.counts,
+            self.dtype,
+            self.device,
+        )
+        return batch
+
+    def load_for_capture(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
+        """Load the bucket with its capture batch, by the same function as every step."""
+        live = bucket.live_at_capture
+        batch = self.capture_batch(live)
+        self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
+
+    def body(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> Callable[[], None]:
+        """The captured region of a bucket: reset the boundary, forward, store."""
+
+        def run() -> None:
+            self.reset_boundary(bucket)
+            self.outputs.store(
+                self.forward(bucket.slots, bucket.boundary, bucket.padded), bucket.outputs
+            )
+
+        return run
+
+    @property
+    def table(self) -> Mapping[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]]:
+        """The buckets by padded extents."""
+        return self._table
+
+    def mark_captured(self) -> None:
+        """Called by ``capture`` when every bucket has its graph."""
+        self._captured = True
+
+    # ------------------------------------------------------------ a step
+
+    def _begin(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
+        if not self._captured:
+            raise NotCapturedError(
+                f"{type(self).__name__} has no graphs: call ppcgc.runtime.capture([...]) first, "
+                "or `eager` to run without graphs"
+            )
+        live = self.extents(batch)
+        choice = self._choices.get(live)
+        if choice is None:
+            choice = self._remember(live)
+        absent = self.inputs.absent(batch)
+        if absent is not None:
+            choice = Choice(None, Reason.ABSENT, absent)
+        if choice.padded is None:
+            return self._begin_eager(batch, boundary, live, choice)
+        bucket = self._table[choice.padded]
+        self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
+        self.receive(bucket, boundary, live)
+        self._step_number += 1
+        return Step(self._step_number, live, choice, bucket.slots, bucket.boundary)
+
+    def _remember(self, live: ExtentsT) -> Choice[ExtentsT]:
+        if len(self._choices) > 65_536:  # live counts repeat; a stream of new ones must not grow it
+            self._choices.clear()
+        choice = self._choices[live] = self.choose(live)
+        return choice
+
+    def _begin_eager(
+        self, batch: BatchT, boundary: InT, live: ExtentsT, choice: Choice[ExtentsT]
+    ) -> Step[ExtentsT, SlotsT, InT]:
+        if self.require_graph and choice.reason is not Reason.REQUESTED:
+            raise GraphRequiredError(
+                f"{type(self).__name__}: live {live} has no graph ({choice.reason.value}"
+                f"{': ' + choice.detail if choice.detail else ''}) and the spec says "
+                "`require_graph: true`"
+            )
+        slots = self.inputs.bind(batch, live)
+        self._step_number += 1
+        return Step(self._step_number, live, choice, slots, self.check_boundary(boundary, live))
+
+    def finish(self, step: Step[ExtentsT, SlotsT, InT]) -> OutT:
+        """Run a begun step: replay its bucket, or the model itself in an eager step."""
+        if step.number != self._step_number:
+            raise NotCapturedError(
+                f"{type(self).__name__}: step {step.number} is stale, step {self._step_number} "
+                "was begun since and has overwritten its slots"
+            )
+        self._step_number += 1  # a finished step is stale too
+        self.last_step = StepRecord(step.live, step.choice)
+        if step.choice.padded is None:
+            return self._finish_eager(step)
+        bucket = self._table[step.choice.padded]
+        if bucket.graph is None:
+            raise NotCapturedError(f"{type(self).__name__}: bucket {bucket.padded} was closed")
+        bucket.graph.replay()
+        bucket.replays += 1
+        for axis, (padded, live) in enumerate(zip(bucket.padded, step.live, strict=True)):
+            bucket.padding_rows[axis] += padded - live
+        return self.outputs.trim(bucket.outputs, step.live)
+
+    def _finish_eager(self, step: Step[ExtentsT, SlotsT, InT]) -> OutT:
+        reason = step.choice.reason
+        self.eager_steps[reason] = self.eager_steps.get(reason, 0) + 1
+        with torch.no_grad():
+            result = self.forward(step.slots, step.boundary, step.live)
+        return self.outputs.eager(result, step.live)
+
+    def _eager(self, batch: BatchT, boundary: InT) -> OutT:
+        live = self.extents(batch)
+        choice: Choice[ExtentsT] = Choice(None, Reason.REQUESTED)
+        return self.finish(self._begin_eager(batch, boundary, live, choice))
+
+    # ------------------------------------------------------------ afterwards
+
+    def report(self) -> Report:
+        """What the runner holds and did: buckets, replays, eager steps, padding rows, bytes."""
+        return report_of(self)
+
+    @property
+    def host_block_bytes(self) -> int:
+        return 0 if self._host is None else self._host.nbytes
+
+    def close(self) -> None:
+        """Close the graphs; the runner can run eagerly still. Idempotent."""
+        for bucket in self._table.values():
+            if bucket.graph is not None:
+                bucket.graph.close()
+                bucket.graph = None
+        self._captured = False
+
+
+class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
+    """A first or only stage: everything it needs is in the batch."""
+
+    def run(self, batch: BatchT) -> OutT:
+        """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
+        return self.finish(self._begin(batch, None))
+
+    def begin(self, batch: BatchT) -> Step[ExtentsT, SlotsT, None]:
+        """Choose and load; slots with `source: caller` may be written until ``finish``."""
+        return self._begin(batch, None)
+
+    def eager(self, batch: BatchT) -> OutT:
+        """The same step without a graph, at live size."""
+        return self._eager(batch, None)
+
+    def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> None:
+        return None
+
+    def receive(
+        self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None, live: ExtentsT
+    ) -> None:
+        return None
+
+    def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT]) -> None:
+        return None
+
+    def check_boundary(self, source: None, live: ExtentsT) -> None:
+        return None
+
+
+class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
+    """A middle or last stage: takes the boundary of the stage before it."""
+
+    incoming_type: ClassVar[type[Incoming[Any, Any]]]
+
+    def __init__(
+        self,
+        *,
+        model: Callable[..., object],
+        layers: LayerRange,
+        dims: DimsT,
+        dtype: torch.dtype,
+        backend: Backend,
+    ) -> None:
+        super().__init__(model=model, layers=layers, dims=dims, dtype=dtype, backend=backend)
+        self.incoming: Incoming[ExtentsT, InT] = self.incoming_type(dims, dtype, self.device)
+
+    def run(self, batch: BatchT, boundary: InT) -> OutT:
+        """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
+        return self.finish(self._begin(batch, boundary))
+
+    def begin(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
+        """Choose and load; slots with `source: caller` may be written until ``finish``."""
+        return self._begin(batch, boundary)
+
+    def eager(self, batch: BatchT, boundary: InT) -> OutT:
+        """The same step without a graph, at live size."""
+        return self._eager(batch, boundary)
+
+    def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> InT:
+        return self.incoming.buffers(self.arena, rows, full)
+
+    def receive(
+        self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT, live: ExtentsT
+    ) -> None:
+        self.incoming.receive(bucket.boundary, source, live)
+
+    def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
+        self.incoming.reset(bucket.boundary, bucket.live_counts, self.axes)
+
+    def check_boundary(self, source: InT, live: ExtentsT) -> InT:
+        return self.incoming.check(source, live)
+
+
+def check_place(place: Place, layers: LayerRange, runner: str) -> None:
+    """Raises BuildError when a range of layers cannot stand at this place of a pipeline."""
+    first, last = layers.start == 0, layers.end == layers.count
+    stands = {
+        (True, True): Place.ONLY,
+        (True, False): Place.FIRST,
+        (False, False): Place.MIDDLE,
+        (False, True): Place.LAST,
+    }[first, last]
+    if stands is not place:
+        raise BuildError(
+            f"{runner} is for the {place.value} stage; layers {layers} make the {stands.value} one"
+        )

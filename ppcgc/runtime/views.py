@@ -1,0 +1,61 @@
+"""Base classes of the generated, typed views: slots of a bucket, boundary, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from ppcgc.runtime.errors import MissingSlotError
+
+
+class SlotView:
+    """A closed set of slots: the padded buffers of one bucket, or a batch's own live rows.
+
+    Any attribute that is not a slot of the stage raises MissingSlotError, which names it.
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # a visible __getattr__ would hide missing slots from a type checker
+
+        def __getattr__(self, name: str) -> Tensor:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            have = ", ".join(field.name for field in fields(self))
+            raise MissingSlotError(
+                f"{type(self).__name__} has no slot {name!r}: this stage has {have}. "
+                "Declare the slot for this stage in the spec, or do not read it here"
+            )
+
+
+class Boundary:
+    """What one stage hands to the next, readable by attribute, by key, or as a mapping."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> Tensor:
+        if key not in self:
+            raise MissingSlotError(
+                f"the boundary has no key {key!r}: it has {', '.join(self.keys())}. "
+                "Declare the key under pipeline.boundary, or do not read it"
+            )
+        value: Tensor = getattr(self, key)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(field.name for field in fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
+
+    def items(self) -> Iterator[tuple[str, Tensor]]:
+        return ((key, self[key]) for key in self.keys())

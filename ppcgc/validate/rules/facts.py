@@ -1,0 +1,161 @@
+"""Questions that several rules ask of a family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+from ppcgc.diagnostics.model import Span
+from ppcgc.expr.evaluate import EvaluationError, evaluate
+from ppcgc.expr.tree import Bool, Expr, Int, Ref, Symbol
+from ppcgc.expr.walk import refs
+from ppcgc.ir import (
+    BoundaryKey,
+    BucketRule,
+    ComputedCount,
+    ComputeSource,
+    ConstSource,
+    EqualsBuckets,
+    EvenStages,
+    Family,
+    FillPadding,
+    ListedBuckets,
+    Output,
+    PaddedBuckets,
+    Place,
+    Runner,
+    Slot,
+)
+from ppcgc.resolve.constants import constants
+
+Literal: TypeAlias = int | float | bool
+LATER = (Place.MIDDLE, Place.LAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A slot, boundary key or output, with what to call it in a message."""
+
+    what: str
+    node: Slot | BoundaryKey | Output
+
+
+def tensors(family: Family) -> Iterator[Tensor]:
+    """Everything of a family that has an axis, a shape and a dtype."""
+    for key in family.pipeline.boundary:
+        yield Tensor(f"boundary key '{key.name}'", key)
+    for runner in family.runners:
+        for slot in runner.slots:
+            yield Tensor(f"slot '{slot.qualified}'", slot)
+        for output in runner.outputs:
+            yield Tensor(f"output '{output.name}'", output)
+
+
+def slots(family: Family) -> Iterator[tuple[Runner, Slot]]:
+    """Every slot with its runner."""
+    for runner in family.runners:
+        for slot in runner.slots:
+            yield runner, slot
+
+
+def literal(value: Expr | float | None) -> Literal | None:
+    """The value of a literal; None for an expression with names in it."""
+    match value:
+        case None | float():
+            return value
+        case Int(number):
+            return number
+        case Bool(truth):
+            return truth
+        case _:
+            return _constant(value)
+
+
+def _constant(expr: Expr) -> int | bool | None:
+    if refs(expr):
+        return None
+    try:
+        value = evaluate(expr, {})
+    except EvaluationError:
+        return None
+    return None if isinstance(value, str) else value
+
+
+def fixed_dims(family: Family) -> dict[Ref, int]:
+    """The dims whose sizes are known when code is generated, and the capacities of axes."""
+    return constants(family.dims, family.axes)
+
+
+def fixed(expr: Expr, known: dict[Ref, int]) -> int | None:
+    """The value of a size, or None when it is not known when code is generated."""
+    try:
+        value = evaluate(expr, known)
+    except EvaluationError:
+        return None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def bucket_of(runner: Runner, axis: str) -> BucketRule | None:
+    """The runner's entry in ``buckets`` for an axis."""
+    return next((rule for rule in runner.buckets if rule.axis == axis), None)
+
+
+def follows(rule: BucketRule) -> frozenset[str]:
+    """The axes that a derived bucket rule names."""
+    if isinstance(rule, EqualsBuckets | PaddedBuckets):
+        return axes_in(rule.expr)
+    return frozenset()
+
+
+def axes_in(expr: Expr) -> frozenset[str]:
+    """The axes whose rows an expression uses."""
+    counts = (Symbol.LIVE, Symbol.PADDED, Symbol.ROW)
+    return frozenset(ref.name for ref in refs(expr) if ref.symbol in counts)
+
+
+def ladder(family: Family, rule: BucketRule) -> tuple[int, ...]:
+    """The sizes of an axis that follows no other; empty for a derived one."""
+    if isinstance(rule, ListedBuckets):
+        return rule.sizes
+    if isinstance(rule, EqualsBuckets | PaddedBuckets):
+        return ()
+    return (family.axis(rule.axis).max,)
+
+
+def in_order(sizes: tuple[int, ...]) -> bool:
+    """Positive, ascending and unique."""
+    return bool(sizes) and sizes[0] >= 1 and all(a < b for a, b in pairwise(sizes))
+
+
+def places(family: Family) -> tuple[Place, ...]:
+    """The places that the pipeline can have; all of them when the build decides."""
+    stages = family.pipeline.stages
+    if isinstance(stages, EvenStages):
+        return tuple(Place)
+    if len(stages) == 1:
+        return (Place.ONLY,)
+    return (Place.FIRST, Place.LAST) if len(stages) == 2 else (Place.FIRST, *LATER)
+
+
+def expressions(slot: Slot) -> Iterator[tuple[Expr, Span]]:
+    """The expressions of a slot outside its shape, each with its place."""
+    if isinstance(slot.source, ComputeSource):
+        yield slot.source.expr, slot.span_of("source")
+    if isinstance(slot.source, ConstSource) and not isinstance(slot.source.value, float):
+        yield slot.source.value, slot.span_of("source")
+    if isinstance(slot.padding, FillPadding) and not isinstance(slot.padding.value, float):
+        yield slot.padding.value, slot.span_of("padding")
+    if slot.capture_fill is not None and not isinstance(slot.capture_fill, float):
+        yield slot.capture_fill, slot.span_of("capture")
+
+
+def live_axes(family: Family, axis: str) -> frozenset[str]:
+    """The axes that an axis' live count is computed from."""
+    live = family.axis(axis).live
+    return axes_in(live.expr) if isinstance(live, ComputedCount) else frozenset()
+
+
+def listed(names: Iterable[object]) -> str:
+    return ", ".join(str(name) for name in names)

@@ -1,0 +1,67 @@
+"""The probe must tell families that can be cut from those that cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hf_models import CONFIGS
+from torch import nn
+from transformers import (
+    GraniteConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    OPTConfig,
+)
+
+from ppcgc.hf.probe import probe, shrink
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3", "qwen3-moe"])
+def test_families_that_can_be_cut(family: str) -> None:
+    result = probe(CONFIGS[family]())
+    assert result.splits, str(result)
+    assert result.logit_scale > 1
+    assert result.packing_error < 1e-4
+
+
+def test_a_large_config_is_made_small_and_keeps_its_switches() -> None:
+    small = shrink(LlamaConfig(attention_bias=True, num_hidden_layers=32))
+    assert (small.num_hidden_layers, small.hidden_size, small.attention_bias) == (8, 64, True)
+    assert small.num_key_value_heads == small.num_attention_heads  # as in the config given
+
+
+def test_granite_multiplies_embeds_in_its_forward() -> None:
+    result = probe(GraniteConfig(embedding_multiplier=12.0))
+    assert not result.splits
+    assert "by a factor of 12" in result.reason
+    assert result.split_error > 0.1
+    assert str(result).startswith("granite cannot be cut into stages")
+    assert probe(GraniteConfig(embedding_multiplier=1.0)).splits
+
+
+def test_another_layout_is_reported_and_not_raised() -> None:
+    result = probe(OPTConfig())
+    assert not result.splits
+    assert result.split_error == float("inf")
+    assert "pipeline plan" in result.reason
+
+
+class _MixingNorm(nn.Module):
+    """Subtracts the mean over all rows, as nothing in a packed batch may."""
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden - hidden.mean(dim=1, keepdim=True)
+
+
+def test_rows_mixed_outside_of_attention_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_mixing(self: Any, config: Any) -> None:
+        original(self, config)
+        self.model.norm = _MixingNorm()
+
+    original = LlamaForCausalLM.__init__
+    monkeypatch.setattr(LlamaForCausalLM, "__init__", with_mixing)
+    result = probe(CONFIGS["llama"]())
+    assert not result.splits
+    assert "mixes rows outside of the attention hook" in result.reason

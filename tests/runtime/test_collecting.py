@@ -1,0 +1,49 @@
+"""The collector is off inside the window and as before after it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from ppcgc.runtime.collecting import garbage_held
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_garbage_goes_first_and_none_is_collected_inside() -> None:
+    old = weakref.ref(_Cycle())
+    with garbage_held():
+        assert old() is None
+        assert not gc.isenabled()
+        with garbage_held():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with garbage_held():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_the_setting_comes_back_after_an_error() -> None:
+    with pytest.raises(ValueError, match="inside"), garbage_held():
+        raise ValueError("inside")
+    assert gc.isenabled()
+
+
+def test_frozen_objects_stay_frozen() -> None:
+    frozen = gc.get_freeze_count()
+    with garbage_held():
+        assert gc.get_freeze_count() == frozen
+    assert gc.get_freeze_count() == frozen
