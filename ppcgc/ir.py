@@ -125,12 +125,25 @@ LiveCount: TypeAlias = BatchCount | ComputedCount | SourceRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Ranks of a parallel group choose one bucket: by the largest of all their live counts.
+
+    ``path`` is a host list of the batch with one live count a rank of ``over``.
+    """
+
+    over: str  # "tp" | "dp"
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """A padded axis. ``max`` is its capacity: the most rows that any bucket may have."""
 
     name: str
     max: int
     live: LiveCount
+    zero_key: bool = False  # live 0 selects a graph captured without the axis' slots
+    group: Group | None = None
     span: Span = field(compare=False)
     max_span: Span = field(compare=False)
 
@@ -176,7 +189,19 @@ class KeepPadding:
     initial: int | float | bool
 
 
-Padding: TypeAlias = ZeroPadding | FillPadding | RepeatLastPadding | KeepPadding
+OneAxisPadding: TypeAlias = ZeroPadding | FillPadding | RepeatLastPadding | KeepPadding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaddingByAxis:
+    """A slot with two axes: cells where the first is not live take its padding, cells where
+    the first is live and the second is not take the second's."""
+
+    first: OneAxisPadding
+    second: OneAxisPadding
+
+
+Padding: TypeAlias = OneAxisPadding | PaddingByAxis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,8 +242,21 @@ class GraphSource:
     """Written inside the captured region only."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookSource:
+    """Written by the hook's ``load``, after the copies."""
+
+    hook: str
+
+
 Source: TypeAlias = (
-    BatchSource | BoundarySource | ComputeSource | ConstSource | CallerSource | GraphSource
+    BatchSource
+    | BoundarySource
+    | ComputeSource
+    | ConstSource
+    | CallerSource
+    | GraphSource
+    | HookSource
 )
 
 
@@ -239,7 +277,23 @@ class AbsentEager:
     """None on the source's path makes the step eager."""
 
 
-Absent: TypeAlias = AbsentError | AbsentFill | AbsentEager
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentKey:
+    """Presence is part of the graph key, through the key scalar named here."""
+
+    scalar: str
+
+
+Absent: TypeAlias = AbsentError | AbsentFill | AbsentEager | AbsentKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """A host twin of a slot, with a host source of its own; the device is never read back."""
+
+    path: tuple[str, ...]
+    optional: bool = False  # absent: none
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,12 +348,17 @@ class Slot:
     mutable: bool = False
     cast: bool = False
     capture_fill: Expr | float | None = None
+    owns: tuple[str, ...] = ()  # layer kinds: a stage that owns one has the slot too
+    when: Expr | None = None  # over dims, options, key scalars: the slot exists only then
+    broadcast: bool = False  # the source may lack leading dimensions
+    mirror: Mirror | None = None
+    host_only: bool = False  # place: host, a slot without a device side
     doc: str | None = None
     span: Span = field(compare=False)
     spans: dict[str, Span] = field(compare=False, default_factory=dict)  # by word of the slot
 
     def __post_init__(self) -> None:
-        if not self.stages:
+        if not self.stages and not self.owns:
             raise ValueError(f"slot {self.name} has no stage")
 
     @property
@@ -339,7 +398,11 @@ class BoundaryKey:
     axes: tuple[str, ...]
     shape: tuple[Extent, ...]
     dtype: str
-    padding: Padding
+    padding: OneAxisPadding
+    when: Expr | None = None  # over cut.layer, dims, options: the key crosses only such cuts
+    content: str = "replicated"  # "replicated" | "sharded" (over tp) | "per_rank"
+    wire: str = "whole"  # "whole" | "scatter_gather"
+    by_runtime: bool = False  # by: runtime, the key is forwarded as received
     doc: str | None = None
     span: Span = field(compare=False)
     spans: dict[str, Span] = field(compare=False, default_factory=dict)
@@ -349,12 +412,42 @@ class BoundaryKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KindIds:
+    """Layers listed by global id."""
+
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindWhere:
+    """Layers whose entry in a list (or whose character in a string) of the config equals a word."""
+
+    path: tuple[str, ...]
+    value: str | int | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindIf:
+    """Layers for which an expression of ``layer`` and dims holds."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKind:
+    name: str
+    rule: KindIds | KindWhere | KindIf
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """``layer_count`` is an expression of dims, or a config path when written ``config.x``."""
 
     layer_count: Expr | ConfigDim
     stages: EvenStages | tuple[StageRange, ...]
     boundary: tuple[BoundaryKey, ...]
+    kinds: tuple[LayerKind, ...] = ()
     span: Span = field(compare=False)
 
 
@@ -426,6 +519,87 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConstScalar:
+    """The batch's value must be this one."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketScalar:
+    """The graph sees the smallest of ``sizes`` that is not below the batch's value."""
+
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyScalar:
+    """One graph for each of ``values``; any other value has no graph."""
+
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeScalar:
+    """No part of the key: usable in ``compute`` and ``dispatch`` only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """A host number of the batch. ``source`` is a batch path or an expression of live counts.
+
+    ``presence_of`` names the slot whose presence it is (``absent: key``): 1 there, 0 not.
+    """
+
+    name: str
+    source: BatchCount | ComputedCount | None
+    mode: ConstScalar | BucketScalar | KeyScalar | FreeScalar
+    presence_of: str | None = None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A build-time choice: a bool, an int, or one of ``choices``."""
+
+    name: str
+    type: str  # "bool" | "int" | "enum"
+    default: bool | int | str
+    choices: tuple[str, ...] = ()
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """Host code of the caller that the runner calls; given at build, never named in the spec.
+
+    ``at``: "key" once for each graph key before warm-up, "load" after the copies, "plan" before
+    every warm-up, capture and replay. ``workspace`` is bytes of device memory that it is given.
+    At most ``staging`` plan calls may have unfinished device work.
+    """
+
+    name: str
+    at: frozenset[str]
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    workspace: Expr | None = None
+    staging: int = 1
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EagerWhen:
+    """A host condition of the batch that makes a step eager, recorded under ``reason``."""
+
+    reason: str
+    kind: str  # "present" | "is_true" | "is_false" | "above" | "hook"
+    path: tuple[str, ...] = ()
+    above: Expr | None = None
+    hook: str | None = None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlotValue:
     """``slot.x``; None on stages that do not have the slot."""
 
@@ -456,7 +630,23 @@ class LiteralValue:
     value: int | float | bool | str | None
 
 
-BoundTo: TypeAlias = SlotValue | BoundaryValue | PaddedValue | ViewValue | LiteralValue
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarValue:
+    """``scalar.x``: the graph's own value of a keyed scalar."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookValue:
+    """``hook.x``: the object that the hook's ``key`` returned for this graph."""
+
+    name: str
+
+
+BoundTo: TypeAlias = (
+    SlotValue | BoundaryValue | PaddedValue | ViewValue | LiteralValue | ScalarValue | HookValue
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -530,6 +720,16 @@ class Runner:
     slots: tuple[Slot, ...]
     forward: Forward
     outputs: tuple[Output, ...]
+    places: frozenset[Place] = frozenset(Place)  # stages: where the runner exists at all
+    scalars: tuple[Scalar, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    eager_when: tuple[EagerWhen, ...] = ()
+    uneven: str = "error"  # "error" | "eager": batches that break an `equals` axis
+    axis_max: tuple[tuple[str, int], ...] = ()  # capacities lowered for this runner
+    boundary: tuple[BoundaryKey, ...] | None = None  # the pipeline's, some fields overridden
+    transport: str = "eager"  # "eager" | "captured" | "symmetric"
+    compile: str = "none"  # "none" | "inductor"
+    overlaps: tuple[str, ...] = ()  # runners that may run while this one does
     doc: str | None = None
     span: Span = field(compare=False)
 
@@ -545,6 +745,8 @@ class Family:
     states: tuple[State, ...]
     pipeline: Pipeline
     runners: tuple[Runner, ...]
+    options: tuple[Option, ...] = ()
+    parallel: frozenset[str] = frozenset()  # of "tp", "dp": sizes and ranks given at build
     source: str = field(compare=False)  # the spec's file name, without folders
     span: Span = field(compare=False)
 

@@ -10,7 +10,7 @@ Shape letters: T tokens, R requests, E hidden, H query heads, K key/value heads,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -26,7 +26,11 @@ from ppcgc.hf.attention import (
 from ppcgc.hf.kernels import Scoring
 from ppcgc.hf.kv import KVPool, KVShape, allocate
 
-HandedOver: TypeAlias = Mapping[str, Tensor]
+
+class HandedOver(Protocol):
+    """``hidden_states`` and ``residual`` by key: a dict, or a generated boundary."""
+
+    def __getitem__(self, key: str, /) -> Tensor: ...
 
 
 class AddNorm(nn.Module):

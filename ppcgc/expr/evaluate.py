@@ -9,6 +9,7 @@ from typing import TypeAlias
 from ppcgc.expr.printing import ref_text, to_text
 from ppcgc.expr.tree import (
     Arithmetic,
+    Below,
     Bool,
     CeilDiv,
     Compare,
@@ -91,6 +92,8 @@ def evaluate(expr: Expr, env: Mapping[Ref, Value]) -> Value:
         case In(item, choices):
             value = evaluate(item, env)
             return any(evaluate(choice, env) == value for choice in choices)
+        case Below(kind, _):
+            raise MissingValueError(f"the layers of kind {kind} are not known here")
         case Logical(op, left, right):
             if op == "and":
                 return _boolean(left, env) and _boolean(right, env)

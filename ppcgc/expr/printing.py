@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ppcgc.expr.tree import (
     Arithmetic,
+    Below,
     Bool,
     CeilDiv,
     Compare,
@@ -73,6 +74,8 @@ def _print(expr: Expr) -> tuple[str, int]:
             return f"{_at(left, _SUM)} {op} {_at(right, _SUM)}", _COMPARE
         case In(item, choices):
             return f"{_at(item, _SUM)} in {_choices(choices)}", _COMPARE
+        case Below(kind, limit):
+            return f"kinds.{kind}.below({to_text(limit)})", _LEAF
         case Logical(op, left, right):
             level = _OR if op == "or" else _AND
             return f"{_at(left, level)} {op} {_at(right, level + 1)}", level

@@ -113,6 +113,14 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
+class Below:
+    """``kinds.k.below(e)``: how many layers of a kind have an id less than ``e``."""
+
+    kind: str
+    limit: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Logical:
     """``op`` is ``and`` or ``or``."""
 
@@ -141,6 +149,7 @@ Expr: TypeAlias = (
     | Extreme
     | Compare
     | In
+    | Below
     | Logical
     | IfElse
 )

@@ -7,6 +7,7 @@ from enum import Enum
 from ppcgc.expr.printing import to_text
 from ppcgc.expr.tree import (
     Arithmetic,
+    Below,
     Bool,
     CeilDiv,
     Compare,
@@ -74,6 +75,8 @@ def _type_of(expr: Expr) -> ExprType:
             return _all(_type_of(left), right, gives=ExprType.CONDITION)
         case Compare(_, left, right):
             return _all(ExprType.INTEGER, left, right, gives=ExprType.CONDITION)
+        case Below(_, limit):
+            return _all(ExprType.INTEGER, limit, gives=ExprType.INTEGER)
         case In(item, choices):
             return _all(_type_of(item), *choices, gives=ExprType.CONDITION)
         case IfElse(then, condition, otherwise):

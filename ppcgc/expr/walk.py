@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ppcgc.expr.tree import (
     Arithmetic,
+    Below,
     Bool,
     CeilDiv,
     Compare,
@@ -38,6 +39,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return operands
         case In(item, choices):
             return (item, *choices)
+        case Below(_, limit):
+            return (limit,)
         case IfElse(then, condition, otherwise):
             return (then, condition, otherwise)
 
@@ -79,5 +82,7 @@ def replace_leaves(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return Extreme(op, tuple(again(operand) for operand in operands))
         case In(item, choices):
             return In(again(item), tuple(again(choice) for choice in choices))
+        case Below(kind, limit):
+            return Below(kind, again(limit))
         case IfElse(then, condition, otherwise):
             return IfElse(again(then), again(condition), again(otherwise))

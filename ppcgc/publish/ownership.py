@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 MARK = "# ppcgc:"
-_GENERATED = f"{MARK} generated from "
+_HEADER = re.compile(rf"{MARK} generated from (.+?)(?: by ppcgc .*|[;,].*)?")
 
 
 class PublishError(Exception):
@@ -13,14 +14,12 @@ class PublishError(Exception):
 
 
 def spec_name(first_line: str) -> str | None:
-    """The spec's file name in a header line ``# ppcgc: generated from llama.yaml; …``.
+    """The spec's file name in a header line ``# ppcgc: generated from llama.yaml by ppcgc …``.
 
     None when the line is no such header.
     """
-    if not first_line.startswith(_GENERATED):
-        return None
-    words = first_line.removeprefix(_GENERATED).split()
-    return words[0].rstrip(";,") if words else None
+    match = _HEADER.fullmatch(first_line)
+    return match.group(1) if match else None
 
 
 def first_line(text: str) -> str:

@@ -13,7 +13,7 @@ from ppcgc.ir import Family
 from ppcgc.nodes import Document
 from ppcgc.resolve.constants import constants
 from ppcgc.resolve.context import Context, need, optional_text, text
-from ppcgc.resolve.names import MODULE, check_name
+from ppcgc.resolve.names import check_name
 from ppcgc.resolve.pipeline import resolve_pipeline
 from ppcgc.resolve.runners import resolve_runners
 from ppcgc.resolve.sizes import resolve_axes, resolve_dims, resolve_states
@@ -28,7 +28,7 @@ def resolve(document: Document) -> tuple[Family | None, list[Diagnostic]]:
     """
     context = Context(document)
     name = need(document.root, "family")
-    check_name(context, "family", text(name), name.span, MODULE)
+    check_name(context, "family", text(name), name.span)
     dims = resolve_dims(context)
     axes = resolve_axes(context)
     states = resolve_states(context)

@@ -146,7 +146,7 @@ class Context:
             self.report(rules.UNKNOWN_NAME, span, name.message, name.help)
         if unknown:
             return None
-        problem = type_problem(named, wanted)
+        problem = type_problem(expr, wanted)
         if problem is not None:
             self.report(rules.EXPRESSION_TYPE, node.span, problem)
             return None

@@ -11,39 +11,53 @@ from ppcgc.resolve import rules
 from ppcgc.resolve.context import Context
 
 # first words of dotted names, functions and words of expressions and of short forms
-_EXPRESSION_WORDS = KEYWORDS | {
+_IN_EXPRESSIONS = KEYWORDS | {
     "batch", "boundary", "build", "caller", "ceil", "config", "cut", "dims", "dp", "graph",
     "hook", "kinds", "layer", "live", "max", "min", "none", "options", "padded", "parallel",
     "row", "rows", "scalar", "slot", "state", "tp", "view",
 }  # fmt: skip
-# attributes and arguments of generated runners, buffers and views
-_GENERATED_WORDS = frozenset({
-    "batch", "begin", "boundary", "bucket", "buckets", "capture", "close", "finish", "forward",
-    "live", "load", "padded", "report", "replay", "run", "runner", "self", "step", "stream",
-    "view", "warm_up",
+# what generated modules use by its bare name: a field of that name would hide it
+_IN_MODULES = frozenset({
+    "Mapping", "Protocol", "Sequence", "Tensor", "bool", "classmethod", "cls", "float", "int",
+    "object", "property", "rt", "self", "str", "super", "torch", "tuple", "type",
 })  # fmt: skip
-# modules of a generated package, and what its modules import
-_MODULE_WORDS = frozenset({
-    "batch", "boundary", "buffers", "dims", "layout", "outputs", "pipeline", "plan", "ppcgc",
-    "runner", "runners", "runtime", "shared", "spec", "stages", "torch", "types", "typing",
+# methods and arguments beside the fields of generated tensors' classes
+_BESIDE_TENSORS = frozenset({
+    "arena", "batch", "begin", "buckets", "buffers", "capture", "close", "dims", "dtype",
+    "device", "full", "get", "items", "keys", "live", "load", "padded", "report", "replay",
+    "result", "rows", "run", "state", "step", "store", "trim", "values",
+})  # fmt: skip
+# modules of a generated package, and packages that it imports
+_MODULES = frozenset({
+    "boundary", "collections", "dataclasses", "family", "ppcgc", "runtime", "torch", "typing",
 })  # fmt: skip
 _SOFT_KEYWORDS = frozenset(keyword.softkwlist) - {"_"}
 
-EXPRESSION, GENERATED, MODULE = "expression", "generated", "module"
-_TAKEN = {EXPRESSION: _EXPRESSION_WORDS, GENERATED: _GENERATED_WORDS, MODULE: _MODULE_WORDS}
-_BECAUSE = {
-    EXPRESSION: "expressions use it themselves",
-    GENERATED: "generated classes use it themselves",
-    MODULE: "generated packages use it themselves",
+# what may not be the name of a kind of thing, and who uses it there
+_TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
+    "dim": (
+        (_IN_EXPRESSIONS, "expressions"),
+        (frozenset({"from_config", "layer_count"}), "the generated Dims"),
+    ),
+    "axis": (
+        (_IN_EXPRESSIONS, "expressions"),
+        (frozenset({"count", "index"}), "the named tuple of extents"),
+    ),
+    "state": (
+        (_IN_EXPRESSIONS, "expressions"),
+        (frozenset({"check", "device"}), "the generated State"),
+    ),
+    "slot": ((_BESIDE_TENSORS, "generated classes"),),
+    "boundary key": ((_BESIDE_TENSORS, "generated classes"),),
+    "output": ((_BESIDE_TENSORS, "generated classes"),),
+    "runner": ((_MODULES, "generated packages"),),
+    "family": ((_MODULES, "generated packages"),),
 }
 
 
-def check_name(context: Context, kind: str, name: str, span: Span, *uses: str) -> bool:
-    """May ``name`` be the name of a ``kind``? Reports a hazard when it may not.
-
-    ``uses`` say where the name ends up: ``EXPRESSION``, ``GENERATED``, ``MODULE``.
-    """
-    reason = _hazard(name, uses)
+def check_name(context: Context, kind: str, name: str, span: Span) -> bool:
+    """May ``name`` be the name of a ``kind`` ("slot", "axis")? Reports a hazard if it may not."""
+    reason = _hazard(kind, name)
     if reason is None:
         return True
     help = f"rename it, for example to '{_renamed(kind, name)}'"
@@ -51,16 +65,16 @@ def check_name(context: Context, kind: str, name: str, span: Span, *uses: str) -
     return False
 
 
-def _hazard(name: str, uses: Iterable[str]) -> str | None:
+def _hazard(kind: str, name: str) -> str | None:
     if keyword.iskeyword(name) or name in _SOFT_KEYWORDS:
         return "it is a keyword of Python"
     if name.startswith("_"):
         return "names that begin with an underscore belong to the generated code"
     if not (name.isascii() and name.isidentifier()):
         return "it is no Python identifier"
-    for use in uses:
-        if name in _TAKEN[use]:
-            return _BECAUSE[use]
+    for words, user in ((_IN_MODULES, "generated modules"), *_TAKEN.get(kind, ())):
+        if name in words:
+            return f"{user} use it themselves"
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ppcgc.ir import Keep, KeepClone, KeepRing, KeepView, Output
 from ppcgc.nodes import Node
 from ppcgc.resolve.context import Context, items, need, optional_text, spans_of, text
-from ppcgc.resolve.names import GENERATED, check_name, check_unique
+from ppcgc.resolve.names import check_name, check_unique
 from ppcgc.resolve.tensors import resolve_axes_of, resolve_shape
 
 
@@ -19,7 +19,7 @@ def resolve_outputs(context: Context, node: Node) -> tuple[Output, ...]:
 
 def _output(context: Context, node: Node) -> Output | None:
     name = text(need(node, "name"))
-    check_name(context, "output", name, need(node, "name").span, GENERATED)
+    check_name(context, "output", name, need(node, "name").span)
     axes = resolve_axes_of(context, node)
     shape = resolve_shape(context, node, axes, f"output '{name}'")
     if axes is None or shape is None:

@@ -15,7 +15,7 @@ from ppcgc.resolve.context import (
     spans_of,
     text,
 )
-from ppcgc.resolve.names import GENERATED, check_name, check_unique
+from ppcgc.resolve.names import check_name, check_unique
 from ppcgc.resolve.sizes import checked_path
 from ppcgc.resolve.tensors import resolve_axes_of, resolve_padding, resolve_shape
 
@@ -57,7 +57,7 @@ def _boundary(context: Context, node: Node | None) -> tuple[BoundaryKey, ...]:
 
 def _boundary_key(context: Context, node: Node) -> BoundaryKey | None:
     name = text(need(node, "name"))
-    check_name(context, "boundary key", name, need(node, "name").span, GENERATED)
+    check_name(context, "boundary key", name, need(node, "name").span)
     dtype = text(need(node, "dtype"))
     axes = resolve_axes_of(context, node)
     shape = resolve_shape(context, node, axes, f"boundary key '{name}'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ppcgc.diagnostics.model import Span
+from ppcgc.diagnostics.model import Related, Span
 from ppcgc.expr.tree import Expr, Ref, Symbol
 from ppcgc.expr.typing import ExprType
 from ppcgc.ir import (
@@ -13,9 +13,11 @@ from ppcgc.ir import (
     ListedBuckets,
     MaxBucket,
     PaddedBuckets,
+    Place,
     Runner,
 )
 from ppcgc.nodes import Entry, Node, Scalar, Sequence
+from ppcgc.resolve import rules
 from ppcgc.resolve.constants import with_constants
 from ppcgc.resolve.context import (
     Context,
@@ -31,23 +33,36 @@ from ppcgc.resolve.context import (
     text,
 )
 from ppcgc.resolve.forward import resolve_forward
-from ppcgc.resolve.names import GENERATED, MODULE, check_distinct_identifiers, check_name
+from ppcgc.resolve.names import check_distinct_identifiers, check_name
 from ppcgc.resolve.outputs import resolve_outputs
 from ppcgc.resolve.slots import resolve_slots, slot_names
 
 DEFAULT_MAX_GRAPHS = 64
+_STAGE_WORDS = frozenset({"later"} | {place.value for place in Place})
 
 
 def resolve_runners(context: Context, known: dict[Ref, int]) -> tuple[Runner, ...]:
     written = entries(need(context.root, "runners"))
     check_distinct_identifiers(context, "runner", [(e.key, e.key_span) for e in written])
+    _check_stage_modules(context, written)
     return tuple(_runner(context, entry, known) for entry in written)
+
+
+def _check_stage_modules(context: Context, written: tuple[Entry, ...]) -> None:
+    """Runner ``a`` has modules such as ``a_first``: no other runner is called so."""
+    names = {entry.key: entry.key_span for entry in written}
+    for entry in written:
+        stem, _, ending = entry.key.rpartition("_")
+        if ending in _STAGE_WORDS and stem in names:
+            message = f"runner '{entry.key}' is called like a stage of runner '{stem}'"
+            related = (Related(names[stem], "the other runner"),)
+            context.report(rules.DUPLICATE_NAME, entry.key_span, message, "rename one", related)
 
 
 def _runner(context: Context, entry: Entry, known: dict[Ref, int]) -> Runner:
     """One runner. Parts that could not be resolved are left out after their findings."""
     node = entry.value
-    check_name(context, "runner", entry.key, entry.key_span, GENERATED, MODULE)
+    check_name(context, "runner", entry.key, entry.key_span)
     slots = need(node, "slots")
     max_graphs = get(node, "max_graphs")
     return Runner(

@@ -22,7 +22,7 @@ from ppcgc.ir import (
 from ppcgc.nodes import Entry, Node
 from ppcgc.resolve import rules
 from ppcgc.resolve.context import Context, entries, get, integer, items, need, scalar, text
-from ppcgc.resolve.names import EXPRESSION, check_name
+from ppcgc.resolve.names import check_name
 
 _PATH = re.compile(r"(config|batch)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)", re.ASCII)
 
@@ -50,7 +50,7 @@ def checked_path(context: Context, node: Node, root: str) -> tuple[str, ...] | N
 def resolve_dims(context: Context) -> tuple[Dim, ...]:
     found = []
     for entry in entries(get(context.root, "dims")):
-        check_name(context, "dim", entry.key, entry.key_span, EXPRESSION)
+        check_name(context, "dim", entry.key, entry.key_span)
         source = _dim_source(context, entry.value)
         if source is not None:
             found.append(Dim(name=entry.key, source=source, span=entry.key_span))
@@ -110,7 +110,7 @@ def circles(uses: dict[str, list[str]]) -> list[tuple[str, ...]]:
 def resolve_axes(context: Context) -> tuple[Axis, ...]:
     found = []
     for entry in entries(get(context.root, "axes")):
-        check_name(context, "axis", entry.key, entry.key_span, EXPRESSION)
+        check_name(context, "axis", entry.key, entry.key_span)
         _check_not_a_dim(context, entry)
         maximum = need(entry.value, "max")
         live = _live_count(context, need(entry.value, "live"))
@@ -155,7 +155,7 @@ def resolve_states(context: Context) -> tuple[State, ...]:
     found = []
     scope = context.scope("in a number of rows", Symbol.DIM)
     for entry in entries(get(context.root, "state")):
-        check_name(context, "state", entry.key, entry.key_span, EXPRESSION)
+        check_name(context, "state", entry.key, entry.key_span)
         rows = context.expression(need(entry.value, "rows"), scope)
         if rows is not None:
             found.append(

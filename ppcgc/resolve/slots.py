@@ -36,7 +36,7 @@ from ppcgc.resolve.context import (
     spans_of,
     text,
 )
-from ppcgc.resolve.names import GENERATED, check_name, check_unique
+from ppcgc.resolve.names import check_name, check_unique
 from ppcgc.resolve.sizes import checked_path
 from ppcgc.resolve.tensors import literal, resolve_axes_of, resolve_padding, resolve_shape
 
@@ -55,13 +55,18 @@ def resolve_slots(context: Context, node: Node) -> tuple[Slot, ...]:
 
 
 def _check_groups(context: Context, names: list[tuple[str, Span]]) -> None:
-    """A name is a slot or a group of slots, not both: both are one attribute."""
+    """A name is a slot or a group of slots, not both; ``a.b`` and ``a_b`` are one identifier."""
     plain = {name: span for name, span in names if "." not in name}
     for name, span in names:
         group = name.partition(".")[0]
+        flat = name.replace(".", "_")
         if "." in name and group in plain:
             message = f"'{group}' is a slot and the group of '{name}'"
             related = (Related(plain[group], "the slot"),)
+            context.report(rules.DUPLICATE_NAME, span, message, "rename one", related)
+        if "." in name and flat in plain:
+            message = f"slots '{name}' and '{flat}' become one identifier"
+            related = (Related(plain[flat], "the other slot"),)
             context.report(rules.DUPLICATE_NAME, span, message, "rename one", related)
 
 
@@ -72,7 +77,7 @@ def _slot(context: Context, node: Node) -> Slot | None:
     written = text(name_node)
     group, _, name = written.rpartition(".")
     for part in written.split("."):
-        check_name(context, "slot", part, name_node.span, GENERATED)
+        check_name(context, "slot", part, name_node.span)
     dtype = text(need(node, "dtype"))
     axes = resolve_axes_of(context, node)
     shape = resolve_shape(context, node, axes, f"slot '{written}'")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ppcgc.diagnostics.model import Span
 from ppcgc.expr.affine import affine_in
-from ppcgc.expr.printing import to_text
 from ppcgc.expr.tree import Expr, Ref, Symbol
 from ppcgc.expr.walk import refs
-from ppcgc.ir import Extent, FillPadding, KeepPadding, Padding, RepeatLastPadding, ZeroPadding
+from ppcgc.ir import Extent, FillPadding, KeepPadding, RepeatLastPadding, ZeroPadding
 from ppcgc.nodes import Node, Scalar
 from ppcgc.resolve import rules
 from ppcgc.resolve.context import Context, get, items, need, scalar, text
@@ -66,24 +64,25 @@ def _extent(context: Context, node: Node) -> Extent | None:
         message = f"one dimension carries {len(axes)} axes: {', '.join(axes)}"
         context.report(rules.EXTENT_FORM, node.span, message, "give each axis its own dimension")
         return None
-    return _axis_extent(context, expr, axes[0], node.span)
+    return _axis_extent(context, expr, axes[0], node)
 
 
-def _axis_extent(context: Context, expr: Expr, axis: str, span: Span) -> Extent | None:
+def _axis_extent(context: Context, expr: Expr, axis: str, node: Node) -> Extent | None:
+    written, span = scalar(node), node.span
     affine = affine_in(expr, Ref(Symbol.PADDED, axis))
     help = f"write a * {axis} + b with an integer a >= 1 and an integer b >= 0"
     if affine is None:
-        message = f"'{to_text(expr)}' is not of the form a * {axis} + b"
+        message = f"'{written}' is not of the form a * {axis} + b"
         context.report(rules.EXTENT_FORM, span, message, help)
         return None
     if affine.scale < 1 or affine.offset < 0:
-        message = f"'{to_text(expr)}' is {affine.scale} * {axis} + {affine.offset}"
+        message = f"'{written}' is {affine.scale} * {axis} + {affine.offset}"
         context.report(rules.EXTENT_FORM, span, message, help)
         return None
     return Extent(expr=expr, axis=axis, scale=affine.scale, offset=affine.offset, span=span)
 
 
-def resolve_padding(context: Context, node: Node, dtype: str) -> Padding | None:
+def resolve_padding(context: Context, node: Node, dtype: str) -> OneAxisPadding | None:
     """The padding of a tensor; None when it was left out or after a finding."""
     written = get(node, "padding")
     if written is None:

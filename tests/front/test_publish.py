@@ -264,6 +264,8 @@ def test_line_ends_on_disk_count_as_drift(tmp_path: Path) -> None:
     [
         ("# ppcgc: generated from llama.yaml; abi 1; do not edit", "llama.yaml"),
         ("# ppcgc: generated from llama.yaml by ppcgc 0.1.0; do not edit", "llama.yaml"),
+        ("# ppcgc: generated from my llama.yaml by ppcgc 0.1.0; do not edit", "my llama.yaml"),
+        ("# ppcgc: generated from llama.yaml", "llama.yaml"),
         ("# ppcgc: something else", None),
         ("# generated from llama.yaml", None),
         ("", None),

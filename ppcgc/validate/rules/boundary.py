@@ -160,7 +160,7 @@ def boundary_axis(family: Family) -> Iterator[Finding]:
             )
 
 
-@checked("PPC413", "boundary-keeps-rows", cases=(44, 60))
+@checked("PPC413", "boundary-keeps-rows")
 def boundary_keeps_rows(family: Family) -> Iterator[Finding]:
     """Padded rows of a boundary key keep an earlier batch.
 

@@ -174,7 +174,7 @@ def bucket_unreachable(family: Family) -> Iterator[Finding]:
     """
     for runner in family.runners:
         table = _table(family, runner)
-        if table is None:
+        if not table:
             continue
         for place, rule in enumerate(runner.buckets):
             reached = {bucket.padded[place] for bucket in table}

@@ -13,6 +13,7 @@ from ppcgc.ir import (
     ConstSource,
     Family,
     GraphSource,
+    HookSource,
     KeepPadding,
     Slot,
     Source,
@@ -111,6 +112,8 @@ def source_word(source: Source) -> str:
             return "caller"
         case GraphSource():
             return "graph"
+        case HookSource(hook=hook):
+            return f"hook.{hook}"
 
 
 @checked("PPC203", "mixed-resets", cases=(2,), warning=True)

@@ -20,7 +20,7 @@ _INTEGER_ROLES = (Role.INDEX, Role.WRITE_INDEX, Role.OFFSETS, Role.LENGTHS, Role
 _INDICES = (Role.INDEX, Role.WRITE_INDEX)
 
 
-@checked("PPC240", "role-dtype", cases=(1, 23))
+@checked("PPC240", "role-dtype")
 def role_dtype(family: Family) -> Iterator[Finding]:
     """A slot of indices, offsets, lengths or counts has a dtype that is not an integer's.
 
@@ -82,10 +82,10 @@ def role_subject(family: Family) -> Iterator[Finding]:
         name, role = slot.qualified, slot.role.role.value
         if slot.role.of is None and kinds and None not in kinds:
             message = f"slot '{name}' has role {role} and does not say of what"
-            yield Finding(slot.role.span, message, f"add 'of: <{_choice(kinds)}>'")
+            yield Finding(slot.role.span, message, f"add 'of', which names: {_choice(kinds)}")
         elif slot.role.of is not None and slot.role.of_kind not in kinds:
             message = f"slot '{name}' has role {role} of {slot.role.of_kind} '{slot.role.of}'"
-            help = f"'of' names a {_choice(kinds)} here" if kinds else "remove 'of'"
+            help = f"here 'of' names: {_choice(kinds)}" if kinds else "remove 'of'"
             yield Finding(slot.span_of("of"), message, help)
         elif slot.role.role is Role.OFFSETS and slot.role.of in slot.axes:
             message = f"offsets '{name}' count rows of their own axis '{slot.role.of}'"
@@ -103,8 +103,15 @@ _SUBJECTS: dict[Role, tuple[str | None, ...]] = {
 }
 
 
+_ARTICLES = {"axis": "an", "dim": "a"}
+
+
 def _choice(kinds: tuple[str | None, ...]) -> str:
-    return " or ".join("state.name" if kind == "state" else kind for kind in kinds if kind)
+    return " or ".join(
+        "a state (state.<name>)" if kind == "state" else f"{_ARTICLES[kind]} {kind}"
+        for kind in kinds
+        if kind
+    )
 
 
 @checked("PPC245", "offsets-form")

@@ -215,7 +215,9 @@ def slot_without_stage(family: Family) -> Iterator[Finding]:
 
     **What.** The pipeline's explicit ranges leave no stage of the slot's kind.
 
-    **Why it hurts.** The slot is declared and never exists.
+    **Why it hurts.** The slot is declared and never exists; graphs of stages that never
+    replay them only cost memory.
+    Seen in: vllm-project/vllm#52230.
 
     **Bad**
 

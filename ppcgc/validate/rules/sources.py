@@ -96,8 +96,9 @@ def path_of_two_kinds(family: Family) -> Iterator[Finding]:
             for axis in family.axes
             if isinstance(axis.live, BatchCount)
         ]
-        for path, span, kind in leaves:
-            clash = next((other for other in leaves + counts if _clashes(path, kind, other)), None)
+        for number, (path, span, kind) in enumerate(leaves):
+            before = counts + leaves[:number]
+            clash = next((other for other in before if _clashes(path, kind, other)), None)
             if clash is not None:
                 other_path, other_span, other_kind = clash
                 yield Finding(

@@ -37,7 +37,7 @@ def reserved_rows(family: Family) -> Iterator[Finding]:
             yield Finding(
                 state.span,
                 f"reserved rows of state '{state.name}' {problem}",
-                f"write reserved: [{listed(_mended(state.reserved, rows))}]",
+                _help(state.reserved, rows),
             )
 
 
@@ -54,6 +54,13 @@ def _problems(reserved: tuple[int, ...], rows: int | None) -> Iterator[str]:
             yield f"lie past its {rows} rows: {listed(past)}"
         elif len(set(reserved)) >= rows:
             yield f"are all of its {rows} rows"
+
+
+def _help(reserved: tuple[int, ...], rows: int | None) -> str:
+    mended = _mended(reserved, rows)
+    if rows is not None and len(mended) >= rows:
+        return "give the state more rows"
+    return f"write reserved: [{listed(mended)}]"
 
 
 def _mended(reserved: tuple[int, ...], rows: int | None) -> list[int]:
