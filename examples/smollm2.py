@@ -119,7 +119,7 @@ def run_and_compare(engine: Engine, loaded: Loaded) -> bool:
     engine.verbose = True
     tokens = engine.generate(prompts[:1], NEW_TOKENS)[0]
     engine.verbose = False
-    print(f"text: {loaded.tokenizer.decode(tokens)!r}" if loaded.tokenizer else "text: none")
+    print(f"text: {text(loaded, tokens)}")
 
     same = verdict(
         "against model.generate of the unsplit model", tokens == unsplit(loaded.model, prompts[0])
@@ -129,13 +129,19 @@ def run_and_compare(engine: Engine, loaded: Loaded) -> bool:
     kept = verdict(f"{len(prompts)} prompts packed against each alone", packed == alone)
 
     engine.compare = True  # only now: an eager step would write the rows that a replay forgot
-    again = engine.generate(prompts[:1], NEW_TOKENS)[0]
-    replayed = engine.differing == 0 and again == tokens
+    again = engine.generate(prompts[:1], NEW_TOKENS) + engine.generate(prompts, PACKED_TOKENS)
+    replayed = engine.differing == 0 and again == [tokens, *packed]
     verdict(f"{engine.compared} replays against eager at the same shape, bit by bit", replayed)
     if loaded.model.dtype == torch.float32:
         return same and kept and replayed
     print("in half precision other shapes round otherwise: only the last comparison decides")
     return replayed
+
+
+def text(loaded: Loaded, tokens: list[int]) -> str:
+    if loaded.tokenizer is None:
+        return "none, for there is no tokenizer"
+    return repr(loaded.tokenizer.decode(tokens, clean_up_tokenization_spaces=False))
 
 
 def verdict(what: str, equal: bool) -> bool:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from ppcgc.expr.affine import affine_in
 from ppcgc.expr.tree import Expr, Ref, Symbol
 from ppcgc.expr.walk import refs
-from ppcgc.ir import Extent, FillPadding, KeepPadding, RepeatLastPadding, ZeroPadding
+from ppcgc.ir import (
+    Extent,
+    FillPadding,
+    KeepPadding,
+    OneAxisPadding,
+    RepeatLastPadding,
+    ZeroPadding,
+)
 from ppcgc.nodes import Node, Scalar
 from ppcgc.resolve import rules
 from ppcgc.resolve.context import Context, get, items, need, scalar, text

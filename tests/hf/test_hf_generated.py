@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hf_models import CONFIGS, alone, random_prompts, small_model
+from hf_models import alone, random_prompts, small_model
 
 from examples import smollm2
 from examples.pipeline import Pipeline, path
@@ -47,10 +47,8 @@ def test_packed_prefill_then_decode_equals_the_unsplit_model(family: str, stages
 
 
 def test_a_prompt_over_capacity_runs_eagerly_and_decodes_from_the_cache() -> None:
-    config = CONFIGS["llama"]
     model = small_model("llama")
     model.config.max_position_embeddings = 1024
-    assert config().max_position_embeddings == 128
     pipeline = Pipeline.build(
         model, stages=2, backend=open_backend("cpu"), kv_rows=KV_ROWS, context=544
     )
@@ -92,7 +90,7 @@ def test_the_example_on_random_weights(capsys: pytest.CaptureFixture[str], dtype
     printed = capsys.readouterr().out
     assert "model: random weights, as asked" in printed
     assert "replay 47→64" in printed
-    assert "33 replays against eager at the same shape, bit by bit: EQUAL" in printed
+    assert "41 replays against eager at the same shape, bit by bit: EQUAL" in printed
     assert "llama_hf.decode, middle stage" in printed
 
 

@@ -16,9 +16,8 @@ from ppcgc.diagnostics.printers import render
 from ppcgc.load import load
 from ppcgc.resolve import resolve
 from ppcgc.resolve import rules as resolve_rules
-from ppcgc.validate import form_rules
+from ppcgc.validate import form_rules, schema
 from ppcgc.validate import rules as family_rules
-from ppcgc.validate import schema
 from ppcgc.validate.rules.checks import checked_rules
 
 HERE = Path(__file__).parent
