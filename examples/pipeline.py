@@ -65,10 +65,8 @@ class Pipeline:
             made.prefill.append(PREFILL[kind](model=prefill_module(part, pool), **common))
             made.decode.append(DECODE[kind](model=HFDecode(part, pool), **common))
         for runners in (made.prefill, made.decode):
-            # its output becomes the receiver's input and nothing is copied; from the last pair
-            # on, because feeding gives the receiver its final addresses, outputs included
-            for receiver, sender in pairwise(reversed(runners)):
-                sender.feed(receiver)
+            for sender, receiver in pairwise(runners):
+                sender.feed(receiver)  # its output is the receiver's input: nothing is copied
         capture([*made.prefill, *made.decode])
         return made
 

@@ -9,30 +9,24 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
+from ppcgc.runtime import roles
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
 
 HostSource: TypeAlias = object  # Tensor | numpy.ndarray | Sequence[int]; numpy is optional
 
-ARRAY_DTYPES = {
-    "|b1": torch.bool,
-    "|u1": torch.uint8,
-    "|i1": torch.int8,
-    "<i2": torch.int16,
-    "<i4": torch.int32,
-    "<i8": torch.int64,
-    "<f2": torch.float16,
-    "<f4": torch.float32,
-    "<f8": torch.float64,
-}
 
+def as_host_tensor(
+    source: HostSource, dtype: torch.dtype, name: str, *, cast: bool = False
+) -> Tensor:
+    """A CPU tensor of a host source. Raises SourceError for another kind, device or dtype.
 
-def as_host_tensor(source: HostSource, dtype: torch.dtype, name: str) -> Tensor:
-    """A CPU tensor of a host source. Raises SourceError for another kind, dtype or device."""
+    ``cast`` converts another dtype.
+    """
     if source is None:
         raise AbsentSourceError(
             f"slot {name}: the source is None; give rows, or say `absent:` in the spec"
@@ -40,7 +34,7 @@ def as_host_tensor(source: HostSource, dtype: torch.dtype, name: str) -> Tensor:
     if isinstance(source, Tensor):
         tensor = source
     elif hasattr(source, "__array_interface__"):
-        tensor = torch.as_tensor(source)
+        tensor = _from_array(source, name)
     elif isinstance(source, Sequence) and not isinstance(source, str | bytes):
         tensor = _from_sequence(source, dtype, name)
     else:
@@ -53,12 +47,23 @@ def as_host_tensor(source: HostSource, dtype: torch.dtype, name: str) -> Tensor:
             f"slot {name}: the source is on {tensor.device}, the spec says `residency: host`; "
             "give a CPU tensor, or change the residency"
         )
-    if tensor.dtype != dtype:
-        raise SourceError(
-            f"slot {name}: the source is {tensor.dtype}, the slot is {dtype}; "
-            "convert the source, or say `cast: true`"
-        )
-    return tensor
+    if tensor.dtype == dtype:
+        return tensor
+    if cast:
+        return tensor.to(dtype)
+    raise SourceError(
+        f"slot {name}: the source is {tensor.dtype}, the slot is {dtype}; "
+        "convert the source, or say `cast: true`"
+    )
+
+
+def _from_array(source: Any, name: str) -> Tensor:
+    """The memory of a numpy array as a tensor; a read-only array is copied, or torch warns."""
+    _, read_only = source.__array_interface__["data"]
+    try:
+        return torch.as_tensor(source.copy() if read_only else source)
+    except (TypeError, ValueError) as problem:  # a dtype that torch lacks, a negative stride
+        raise SourceError(f"slot {name}: the array cannot be read: {problem}") from None
 
 
 def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> Tensor:
@@ -82,6 +87,16 @@ def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> T
     return wide.to(dtype)
 
 
+def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
+    """One value a row along ``dim``, broadcastable to ``rows``. Raises SourceError."""
+    shape = [1] * rows.dim()
+    shape[dim] = len(values)
+    try:
+        return torch.tensor(values, dtype=rows.dtype).view(shape)
+    except (OverflowError, RuntimeError) as problem:
+        raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
+
+
 class HostRows:
     """One slot's rows in one entry of the host ring, as one bucket lays them out."""
 
@@ -100,10 +115,7 @@ class HostRows:
 
         The rows past ``live`` hold the padding already.
         """
-        dtype = self.tensor.dtype
-        if cast and isinstance(source, Tensor):
-            source = source.to(dtype)
-        rows = as_host_tensor(source, dtype, self.name)
+        rows = as_host_tensor(source, self.tensor.dtype, self.name, cast=cast)
         self.check_shape(rows.shape, live)
         if self._dim == 0 and rows.is_contiguous():
             ctypes.memmove(self._address, rows.data_ptr(), live * self._row_bytes)
@@ -112,9 +124,7 @@ class HostRows:
 
     def put_whole(self, source: HostSource, *, cast: bool = False) -> None:
         """Write a slot without a padded dimension. Raises SourceError for another shape."""
-        if cast and isinstance(source, Tensor):
-            source = source.to(self.tensor.dtype)
-        rows = as_host_tensor(source, self.tensor.dtype, self.name)
+        rows = as_host_tensor(source, self.tensor.dtype, self.name, cast=cast)
         if rows.shape != self.tensor.shape:
             raise SourceError(
                 f"slot {self.name}: the source has shape {list(rows.shape)}, "
@@ -145,8 +155,8 @@ class HostRows:
         self.tensor.fill_(value)
 
     def set_rows(self, values: Sequence[int]) -> None:
-        """One value for every padded row of a slot with one dimension."""
-        self.tensor.copy_(torch.tensor(values, dtype=self.tensor.dtype))
+        """One value for every padded row, the same in all of the row's elements."""
+        self.tensor.copy_(spread(values, self.tensor, self._dim))
 
     def pad_fill(self, live: int, value: float) -> None:
         """Rows past ``live`` hold ``value``: padding that depends on the step's live counts."""
@@ -161,63 +171,23 @@ class HostRows:
             rows.narrow(self._dim, live - 1, 1)
         )
 
-    # ------------------------------------------------------------ roles
+    # ------------------------------------------------------------ roles, of the live rows
 
     def check_index(self, live: int, limit: int) -> None:
-        """Raises SourceError unless every live value is in [0, limit)."""
-        low, high = self._range(live)
-        if low < 0 or high >= limit:
-            raise SourceError(
-                f"slot {self.name}: live values run from {low} to {high}, "
-                f"legal are 0 to {limit - 1}"
-            )
+        """See ``roles``, as for the checks below. All of them raise SourceError."""
+        roles.check_index(self.name, self._live(live), limit)
 
     def check_write_index(self, live: int, limit: int, *, skips_negative: bool) -> None:
-        """As ``check_index``; a negative value is legal where the consumer skips it."""
-        low, high = self._range(live)
-        if high >= limit or (low < 0 and not skips_negative):
-            raise SourceError(
-                f"slot {self.name}: live values run from {low} to {high}, the state has rows "
-                f"0 to {limit - 1}"
-            )
+        roles.check_write_index(self.name, self._live(live), limit, skips_negative=skips_negative)
 
     def check_offsets(self, live: int, end: int, *, closed: bool) -> None:
-        """Raises SourceError unless live offsets start at 0, do not decrease and end at ``end``.
-
-        ``closed``: the n + 1 form, whose last value is the end itself; else each value is a start.
-        """
-        if live == 0:
-            return
-        rows = self.tensor.narrow(self._dim, 0, live)
-        first, last = int(rows[0]), int(rows[-1])
-        ends_right = last == end if closed else last <= end
-        if first != 0 or not ends_right or bool((rows[1:] < rows[:-1]).any()):
-            raise SourceError(
-                f"slot {self.name}: offsets {rows.tolist()} must start at 0, not decrease, and "
-                f"{'end at' if closed else 'stay within'} the {end} live rows"
-            )
+        roles.check_offsets(self.name, self._live(live), end, closed=closed)
 
     def check_lengths(self, live: int, total: int) -> None:
-        """Raises SourceError unless the live lengths are non-negative and add up to ``total``."""
-        rows = self.tensor.narrow(self._dim, 0, live)
-        found = int(rows.sum())
-        if found != total or (live and int(rows.min()) < 0):
-            raise SourceError(
-                f"slot {self.name}: lengths {rows.tolist()} add up to {found}, "
-                f"the axis has {total} live rows"
-            )
+        roles.check_lengths(self.name, self._live(live), total)
 
     def check_bounded(self, live: int, limit: int) -> None:
-        """Raises SourceError unless every live value is in [0, limit]."""
-        low, high = self._range(live)
-        if low < 0 or high > limit:
-            raise SourceError(
-                f"slot {self.name}: live values run from {low} to {high}, legal are 0 to {limit}"
-            )
+        roles.check_bounded(self.name, self._live(live), limit)
 
-    def _range(self, live: int) -> tuple[int, int]:
-        rows = self.tensor.narrow(self._dim, 0, live)
-        if rows.numel() == 0:
-            return 0, 0
-        low, high = torch.aminmax(rows)
-        return int(low), int(high)
+    def _live(self, live: int) -> Tensor:
+        return self.tensor.narrow(self._dim, 0, live)

@@ -43,6 +43,11 @@ def check_source(
             f"slot {name}: the source is on {source.device}, the stage on {device}; "
             "move the source, or say `residency: host`"
         )
+    if source.requires_grad:
+        raise SourceError(
+            f"slot {name}: the source requires grad, and a graph replays inference only; "
+            "detach it, or make it under torch.no_grad()"
+        )
     return source
 
 
@@ -73,15 +78,43 @@ def copy_whole(slot: Tensor, source: Tensor | None, name: str, *, cast: bool = F
     slot.copy_(check_source(source, slot.shape, slot.dtype, slot.device, name))
 
 
-def upload_rows(slot: Tensor, source: HostSource, live: int, name: str, *, dim: int = 0) -> None:
-    """Copy a host source into the live rows of a slot that keeps one address for all buckets."""
-    rows = as_host_tensor(source, slot.dtype, name)
+def upload_rows(
+    slot: Tensor,
+    source: HostSource,
+    live: int,
+    name: str,
+    *,
+    dim: int = 0,
+    cast: bool = False,
+) -> Tensor:
+    """Copy a host source into the live rows of a slot that keeps one address for all buckets.
+
+    Returns the source's rows as a CPU tensor.
+    """
     shape = live_shape(slot, live, dim, name)
-    if list(rows.shape) != shape:
-        raise SourceError(
-            f"slot {name}: the source has shape {list(rows.shape)}, the live rows need {shape}"
-        )
+    rows = host_rows_of(source, shape, slot.dtype, name, cast=cast)
     slot.narrow(dim, 0, live).copy_(rows)
+    return rows
+
+
+def upload_whole(slot: Tensor, source: HostSource, name: str, *, cast: bool = False) -> Tensor:
+    """Copy a host source into a slot without a padded axis; returns it as a CPU tensor."""
+    rows = host_rows_of(source, slot.shape, slot.dtype, name, cast=cast)
+    slot.copy_(rows)
+    return rows
+
+
+def host_rows_of(
+    source: HostSource, shape: Sequence[int], dtype: torch.dtype, name: str, *, cast: bool
+) -> Tensor:
+    """A host source of exactly this shape. Raises SourceError."""
+    rows = as_host_tensor(source, dtype, name, cast=cast)
+    if list(rows.shape) != list(shape):
+        raise SourceError(
+            f"slot {name}: the source has shape {list(rows.shape)}, "
+            f"the live rows need {list(shape)}"
+        )
+    return rows
 
 
 def pad_fill(slot: Tensor, live: int, value: float, *, dim: int = 0) -> None:
@@ -106,3 +139,8 @@ def pad_repeat_last(slot: Tensor, live: int, *, dim: int = 0) -> None:
 def fill_live(slot: Tensor, live: int, value: float, *, dim: int = 0) -> None:
     """Every live row holds ``value`` (``absent: {fill: v}``)."""
     slot.narrow(dim, 0, live).fill_(value)
+
+
+def fill_whole(slot: Tensor, value: float) -> None:
+    """A slot without a padded axis holds ``value`` everywhere (``absent: {fill: v}``)."""
+    slot.fill_(value)

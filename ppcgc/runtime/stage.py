@@ -228,6 +228,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self._choices: dict[ExtentsT, Choice[ExtentsT]] = {}
         self._table: dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]] = {}
         self._host: HostBlock | None = None
+        self._feeds: StageRunner[ExtentsT, Any, Any, Any, OutT, Any] | None = None
         self._step_number = 0
         self._captured = False
 
@@ -277,6 +278,10 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """
         if self._table:
             return
+        if self._feeds is not None:
+            self._feeds.allocate()
+            for name, buffer in self._feeds.arena.named("received."):
+                self.arena.adopt(f"handed.{name}", buffer)
         full = self.full
         layouts = {padded: self._host_slots(padded) for padded in self.buckets}
         nbytes = max(offsets_of(layout)[1] for layout in layouts.values())
@@ -310,9 +315,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             )
         if self.fingerprint != later.fingerprint or self.buckets is not later.buckets:
             raise BuildError(f"{self} cannot feed {later}: they are of different specs or runners")
-        later.allocate()
-        for name, buffer in later.arena.named("received."):
-            self.arena.adopt(f"handed.{name}", buffer)
+        self._feeds = later
 
     def __str__(self) -> str:
         return f"{self.family}.{self.runner} {self.place.value}, layers {self.layers}"
