@@ -56,7 +56,7 @@ class FamilyView:
 def family_view(plan: Plan, runners: tuple[RunnerView, ...]) -> FamilyView:
     family = plan.family
     build = tuple(identifier(d.name) for d in family.dims if isinstance(d.source, BuildDim))
-    boundary = tuple(boundary_view(key, family.source) for key in family.pipeline.boundary)
+    boundary = tuple(boundary_view(family, key) for key in family.pipeline.boundary)
     keys = tuple(key.key for key in boundary)
     dims = tuple(_dim_views(family))
     return FamilyView(

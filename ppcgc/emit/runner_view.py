@@ -29,6 +29,7 @@ from ppcgc.emit.source import (
 from ppcgc.emit.tensors import TensorView, output_view
 from ppcgc.ir import (
     STAGE_GROUPS,
+    AbsentEager,
     BatchCount,
     BatchSource,
     Binding,
@@ -100,6 +101,8 @@ class KindView:
     loads: bool
     load: Code
     bind_slots: Code
+    bind_checks: Code | None
+    capture_fills: tuple[Code, ...]
     absent: tuple[tuple[Code, Code], ...]
     full_shapes: bool
     keywords: tuple[KeywordView, ...]
@@ -149,7 +152,7 @@ def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
     runner = planned.runner
     counts = _count_paths(family, planned)
     tree = PathTree()
-    tensors = tuple(output_view(output, family.source) for output in runner.outputs)
+    tensors = tuple(output_view(family, output) for output in runner.outputs)
     outputs, source = class_name(runner.name, "outputs"), class_name(runner.name, "results")
     for axis, path in counts.items():
         rows = isinstance(family.axis(axis).live, SourceRows)
@@ -265,6 +268,7 @@ def _kind_view(
     bindings = {b.keyword: b for b in planned.runner.forward.at(kind.places[0])}
     keywords = _keywords(planned)
     load = [statement for slot in slots for statement in slot.load()]
+    checks = [check for slot in slots for check in slot.bind_checks()]
     extents, batch = class_name(runner, "extents"), class_name(*name, "batch")
     boundary = identifier("Boundary") if later else Code("None")
     inputs, base = class_name(*name, "inputs"), identifier(f"_{class_name(*name)}")
@@ -316,6 +320,8 @@ def _kind_view(
         loads=bool(load),
         load=lines(load, 8),
         bind_slots=_construct(slots_class, slots, {s.key: s.bind() for s in slots}, *name),
+        bind_checks=lines(checks, 8) if checks else None,
+        capture_fills=_capture_fills(slots),
         absent=tuple((s.source(), s.key) for s in slots if s.wants_eager_when_absent()),
         full_shapes=len(in_block) < len(slots),
         keywords=typed,
@@ -342,7 +348,10 @@ def _kind_signatures(
     return {
         "shapes": signature("shapes", (rows,), shapes, 4),
         "host_slots": signature("host_slots", (rows,), Code("tuple[rt.HostSlot, ...]"), 4),
-        "bind": signature("bind", (given, live), slots, 4),
+        "bind": signature("bind", (given, code("boundary: {}", boundary), live), slots, 4),
+        "capture_fills": signature(
+            "capture_fills", (code("padded: {}", extents),), Code("dict[str, float]"), 4
+        ),
         "absent": signature("absent", (given,), Code("str | None"), 4),
         "extents": signature("extents", (given,), extents, 4),
         "choose": signature("choose", (live,), code("rt.Choice[{}]", extents), 4),
@@ -418,7 +427,13 @@ def _construct(
         inner = "".join(f"\n{pad}    {identifier(s.slot.name)}={value(s)}," for s in members)
         parts.append(f"{identifier(group)}={class_name(*name, group, 'slots')}({inner}\n{pad})")
     body = "".join(f"\n{pad}{part}," for part in parts)
-    return Code(f"return {cls}({body}\n{' ' * 8})" if parts else f"return {cls}()")
+    return Code(f"{cls}({body}\n{' ' * 8})" if parts else f"{cls}()")
+
+
+def _capture_fills(slots: list[SlotCode]) -> tuple[Code, ...]:
+    """``"slot_mapping": 0`` for each slot whose rows do not follow from its role at capture."""
+    fills = ((slot.key, slot.capture_fill()) for slot in slots)
+    return tuple(code("{}: {}", key, fill) for key, fill in fills if fill is not None)
 
 
 def _groups(slots: list[SlotCode]) -> Iterator[tuple[str | None, list[SlotCode]]]:
@@ -438,7 +453,7 @@ def _slots_classes(slots: list[SlotCode], *name: str) -> Iterator[SlotsClass]:
     fields: list[FieldView] = []
     for group, members in _groups(slots):
         own = tuple(
-            FieldView(name=identifier(s.slot.name), type=Code("Tensor"), annotation=s.annotation())
+            FieldView(name=identifier(s.slot.name), type=s.type(), annotation=s.annotation())
             for s in members
         )
         if group is None:
@@ -484,6 +499,15 @@ def _slot_path(kind: KindPlan, name: str) -> Code | None:
     return None
 
 
+def _slot_type(kind: KindPlan, name: str) -> Code | None:
+    """``Tensor``, or ``Tensor | None`` where an eager step may lack the slot."""
+    for planned in kind.slots:
+        if planned.slot.qualified == name:
+            maybe = isinstance(planned.slot.absent, AbsentEager)
+            return Code("Tensor | None" if maybe else "Tensor")
+    return None
+
+
 def _given(binding: Binding | None, kind: KindPlan) -> Code:
     """What a keyword is given; None where the place does not bind it or lacks the slot."""
     nothing = Code("None")
@@ -517,7 +541,7 @@ def _keyword_type(binding: Binding | None, kind: KindPlan, slots: Identifier) ->
         return nothing
     match binding.value:
         case SlotValue(name=name):
-            return Code("Tensor") if _slot_path(kind, name) else nothing
+            return _slot_type(kind, name) or nothing
         case BoundaryValue(key=None):
             return Code("Boundary")
         case BoundaryValue():

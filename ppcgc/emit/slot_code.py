@@ -26,6 +26,7 @@ from ppcgc.ir import (
     AbsentEager,
     AbsentFill,
     BatchSource,
+    BoundarySource,
     CallerSource,
     ComputeSource,
     ConstSource,
@@ -35,6 +36,7 @@ from ppcgc.ir import (
     GraphSource,
     KeepPadding,
     RepeatLastPadding,
+    Residency,
     Role,
     Slot,
     ZeroPadding,
@@ -82,6 +84,10 @@ class SlotCode:
         shape = ", ".join(extent_text(extent) for extent in self.slot.shape)
         return Code(f"# [{shape}] {self.slot.dtype}, {self.line}")
 
+    def type(self) -> Code:
+        """``Tensor``; may be None where a batch without it makes the step eager."""
+        return Code("Tensor | None" if self.wants_eager_when_absent() else "Tensor")
+
     def heading(self) -> Code:
         """A comment over the slot's block: where rows come from, what the others hold."""
         slot = self.slot
@@ -101,10 +107,8 @@ class SlotCode:
         return Code(f"{scaled}{rows}.{identifier(extent.axis)}{offset}")
 
     def live(self) -> Code:
-        """How many rows of the padded dimension are live."""
-        if self.dim is None:
-            raise TypeError(f"slot {self.slot.qualified} has no padded dimension")
-        return self.extent(self.slot.shape[self.dim], "live")
+        """How many rows of the padded dimension are live; all rows of a slot without one."""
+        return self.extent(self.slot.shape[self.dim or 0], "live") if self.slot.shape else Code("1")
 
     # ------------------------------------------------------------ memory
 
@@ -124,14 +128,23 @@ class SlotCode:
         )
 
     def device_rows(self) -> Code:
-        """The slot's rows in the arena, one address for all buckets."""
+        """The slot's rows in the arena, one address for all buckets.
+
+        A slot that shows a key of the boundary is the very buffer that the key is received in.
+        """
         initial = (
             self._value(self.slot.source.value, LOADING)
             if isinstance(self.slot.source, ConstSource)
             else initial_value(self.slot)
         )
+        source = self.slot.source
+        name = (
+            f"received.{source.key}"
+            if isinstance(source, BoundarySource)
+            else f"slot.{self.slot.qualified}"
+        )
         parts = [
-            self.key,
+            literal(name),
             code("shapes[{}]", self.key),
             code("full_shapes[{}]", self.key),
             self.dtype,
@@ -156,18 +169,15 @@ class SlotCode:
         return [self.heading(), *body] if body else []
 
     def _load_block(self) -> list[Code]:
-        rows = self.rows
-        source, live = self.source(), self.live() if self.dim is not None else Code("1")
+        rows, source = self.rows, self.source()
         if self.dim is None:
             put = code("{}.put_whole({}{})", rows, source, self._cast())
+            fill = code("{}.set_all({})", rows, self._absent_value())
         else:
-            put = code("{}.put({}, {}{})", rows, source, live, self._cast())
-        statements = self._unless_absent(
-            put, code("{}.set_live({}, {})", rows, live, self._absent_value())
-        )
-        statements += self._pad_block()
-        check = self._role_check()
-        return statements + ([check] if check is not None else [])
+            put = code("{}.put({}, {}{})", rows, source, self.live(), self._cast())
+            fill = code("{}.set_live({}, {})", rows, self.live(), self._absent_value())
+        check = self._role_check(rows, self.live())
+        return self._unless_absent([put], fill) + self._pad_block() + check
 
     def _pad_block(self) -> list[Code]:
         """Padding that the block's image does not hold already."""
@@ -179,24 +189,27 @@ class SlotCode:
         return []
 
     def _load_device(self) -> list[Code]:
-        slot, dim = self._on_view(), self._dim()
-        source = self.source()
+        slot, rows, dim = self._on_view(), self._live_rows(), self._dim()
+        verb = "upload" if self._on_host() else "copy"
+        head = Code(f"rt.{verb}_{'whole' if self.dim is None else 'rows'}")
+        copy = call(head, (slot, self.source(), *rows, self.key, *dim, *self._cast_word()), BODY)
+        value = self._absent_value()
         if self.dim is None:
-            copy = call(Code("rt.copy_whole"), (slot, source, self.key, *self._cast_word()), BODY)
+            fill = call(Code("rt.fill_whole"), (slot, value), BODY)
         else:
-            host = self.slot.residency.value == "host"
-            parts = (
-                slot,
-                source,
-                self.live(),
-                self.key,
-                *dim,
-                *(() if host else self._cast_word()),
-            )
-            copy = call(Code("rt.upload_rows" if host else "rt.copy_rows"), parts, BODY)
-        live = self.live() if self.dim is not None else Code("1")
-        absent = call(Code("rt.fill_live"), (slot, live, self._absent_value(), *dim), BODY)
-        return self._unless_absent(copy, absent) + self._pad_device()
+            fill = call(Code("rt.fill_live"), (slot, *rows, value, *dim), BODY)
+        check = self._role_check(Code("rt"), self.key, self.rows)
+        if check:
+            copy = code("{} = {}", self.rows, copy)
+        return self._unless_absent([copy, *check], fill) + self._pad_device()
+
+    def _on_host(self) -> bool:
+        """Does the batch give the slot's rows on the host."""
+        host = self.slot.residency is Residency.HOST
+        return host and isinstance(self.slot.source, BatchSource)
+
+    def _live_rows(self) -> tuple[Code, ...]:
+        return () if self.dim is None else (self.live(),)
 
     def _pad_device(self) -> list[Code]:
         slot, dim = self._on_view(), self._dim()
@@ -220,15 +233,14 @@ class SlotCode:
         count = self.extent(self.slot.shape[self.dim or 0], where.padded)
         return code("[{} for row in range({})]", self._expr(expr, where), count)
 
-    def _unless_absent(self, copy: Code, fill: Code) -> list[Code]:
+    def _unless_absent(self, copy: list[Code], fill: Code) -> list[Code]:
         if not isinstance(self.slot.absent, AbsentFill):
-            return [copy]
-        pad = " " * 4
+            return copy
         return [
             code("if {} is None:", self.source()),
-            Code(pad + str(fill).replace("\n", "\n" + pad)),
+            _deeper(fill),
             Code("else:"),
-            Code(pad + str(copy).replace("\n", "\n" + pad)),
+            *map(_deeper, copy),
         ]
 
     def _absent_value(self) -> Code:
@@ -258,15 +270,16 @@ class SlotCode:
         slot = self.slot
         match slot.source:
             case BatchSource():
-                head = "rows.upload" if slot.residency.value == "host" else "rows.own"
-                parts = (self.key, self.source(), *self._cast_word())
-                bound = call(Code(head), parts, BODY + 4)
-                if not isinstance(slot.absent, AbsentFill):
-                    return bound
-                fill = code("rows.filled({}, {})", self.key, self._absent_value())
-                return code("({} if {} is None else {})", fill, self.source(), bound)
+                head = "rows.upload" if self._on_host() else "rows.own"
+                if self.wants_eager_when_absent():
+                    head += "_if_given"
+                parts = (self.key, self.source(), *self._cast_word(), *self._absent_word())
+                return call(Code(head), parts, BODY + 4)
+            case BoundarySource(key=key):
+                return code("boundary.{}", identifier(key))
             case ComputeSource(expr=expr) if any(r.symbol is Symbol.ROW for r in refs(expr)):
-                return code("rows.computed({}, {})", self.key, self._each_row(expr, BINDING))
+                parts = (self.key, self._each_row(expr, BINDING), *self._dim())
+                return call(Code("rows.computed"), parts, BODY + 4)
             case ComputeSource(expr=expr):
                 value = self._expr(expr, BINDING)
             case ConstSource(value=constant):
@@ -276,6 +289,10 @@ class SlotCode:
             case _:
                 raise TypeError(f"slot {slot.qualified}: {type(slot.source).__name__}")
         return code("rows.filled({}, {})", self.key, value)
+
+    def bind_checks(self) -> list[Code]:
+        """Checks of an eager step's host rows, as a load makes them."""
+        return self._role_check(Code("rows"), self.key)
 
     # ------------------------------------------------------------ facts for reports
 
@@ -287,7 +304,6 @@ class SlotCode:
             f"({', '.join(str(literal(a)) for a in slot.axes)}{',' if len(slot.axes) == 1 else ''})"
         )
         dtype = Code("None") if slot.dtype == "model" else self.dtype
-        fill = self._capture_fill()
         parts = [
             code("name={}", self.key),
             code("line={}", literal(self.line)),
@@ -301,7 +317,11 @@ class SlotCode:
             parts.append(code("of_axis={}", literal(slot.role.of)))
         if path is not None:
             parts.append(code("batch={}", literal(".".join(path))))
-        if slot.residency.value == "host":
+        if isinstance(slot.source, BoundarySource):
+            parts.append(code("boundary={}", literal(slot.source.key)))
+        if slot.cast:
+            parts.append(Code("cast=True"))
+        if self._on_host():
             parts.append(Code("host=True"))
         if slot.mutable:
             parts.append(Code("mutable=True"))
@@ -309,11 +329,9 @@ class SlotCode:
             parts.append(code("dim={}", literal(self.dim)))
         if self.in_block and (image := self._image()) is not None:
             parts.append(code("image={}", image))
-        if fill is not None:
-            parts.append(code("capture_fill={}", fill))
         return call(Code("rt.SlotInfo"), tuple(parts), indent)
 
-    def _capture_fill(self) -> Code | None:
+    def capture_fill(self) -> Code | None:
         """The value of every row at capture, where it does not follow from the role alone."""
         slot = self.slot
         if slot.capture_fill is not None:
@@ -325,29 +343,28 @@ class SlotCode:
 
     # ------------------------------------------------------------ parts
 
-    def _role_check(self) -> Code | None:
-        """A check of the live values of a host source against its role."""
-        role, rows = self.slot.role, self.rows
-        if role.of is None or self.dim is None:
-            return None
-        limit, live = self._of(), self.live()
+    def _role_check(self, head: Code, *subject: Code) -> list[Code]:
+        """``head.check_index(subject, limit)``: live values of a host source against its role."""
+        role, shape = self.slot.role, self.slot.shape
+        if role.of is None or not shape or not self._on_host():
+            return []
+        limit = (*subject, self._of())
         match role.role:
             case Role.INDEX:
-                return code("{}.check_index({}, {})", rows, live, limit)
+                check, words = "check_index", limit
             case Role.WRITE_INDEX:
                 skips = literal(role.consumer_skips_negative)
-                return code(
-                    "{}.check_write_index({}, {}, skips_negative={})", rows, live, limit, skips
-                )
+                check, words = "check_write_index", (*limit, code("skips_negative={}", skips))
             case Role.OFFSETS:
-                closed = literal(self.slot.shape[self.dim].offset == 1)
-                return code("{}.check_offsets({}, {}, closed={})", rows, live, limit, closed)
+                closed = literal(shape[self.dim or 0].offset == 1)
+                check, words = "check_offsets", (*limit, code("closed={}", closed))
             case Role.LENGTHS if role.of_kind == "axis":
-                return code("{}.check_lengths({}, {})", rows, live, limit)
+                check, words = "check_lengths", limit
             case Role.LENGTHS:
-                return code("{}.check_bounded({}, {})", rows, live, limit)
+                check, words = "check_bounded", limit
             case _:
-                return None
+                return []
+        return [call(code("{}.{}", head, Code(check)), words, BODY)]
 
     def _of(self) -> Code:
         """The size that a role speaks of."""
@@ -371,6 +388,11 @@ class SlotCode:
 
     def _cast_word(self) -> tuple[Code, ...]:
         return (Code("cast=True"),) if self.slot.cast else ()
+
+    def _absent_word(self) -> tuple[Code, ...]:
+        if not isinstance(self.slot.absent, AbsentFill):
+            return ()
+        return (code("absent={}", self._absent_value()),)
 
     def _value(self, value: Expr | float, where: Where) -> Code:
         return literal(value) if isinstance(value, int | float) else self._expr(value, where)
@@ -400,6 +422,11 @@ class SlotCode:
 
 
 # ---------------------------------------------------------------- text for comments and tables
+
+
+def _deeper(statement: Code) -> Code:
+    """A statement one level further in."""
+    return Code("    " + str(statement).replace("\n", "\n    "))
 
 
 def source_expression(path: tuple[str, ...]) -> Code:
@@ -442,6 +469,8 @@ def source_text(slot: Slot) -> str:
             origin = f"batch.{'.'.join(path)}"
         case ComputeSource():
             return "computed for every padded row"
+        case BoundarySource(key=key):
+            return f"boundary.{key}"
         case CallerSource():
             origin = "written by the caller before finish()"
         case _:

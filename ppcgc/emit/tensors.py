@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ppcgc.emit.expressions import python
-from ppcgc.emit.names import dtype_code, names_for, padded_dim
+from ppcgc.emit.names import dtype_code, fixed_numbers, names_for, padded_dim
 from ppcgc.emit.slot_code import extent_text
-from ppcgc.emit.source import Code, Identifier, call, code, identifier, literal
+from ppcgc.emit.source import Code, Identifier, call, code, identifier, literal, tuple_of
+from ppcgc.expr.tree import Expr
 from ppcgc.ir import (
     BoundaryKey,
     Extent,
+    Family,
     FillPadding,
     KeepClone,
     KeepPadding,
@@ -40,60 +42,78 @@ class TensorView:
     check: Code | None = None
 
 
-def _extent(extent: Extent, rows: str) -> Code:
-    if extent.axis is None:
-        return python(extent.expr, names_for(extent.expr, dims="self.dims", live=rows, padded=rows))
-    scaled = f"{extent.scale} * " if extent.scale != 1 else ""
-    offset = f" + {extent.offset}" if extent.offset else ""
-    return Code(f"{scaled}{rows}.{identifier(extent.axis)}{offset}")
+class TensorCode:
+    """The code of one tensor: its extents in a bucket, whole, or of the live rows."""
+
+    def __init__(self, family: Family, tensor: Output | BoundaryKey) -> None:
+        self.family = family
+        self.tensor = tensor
+        self.name = identifier(tensor.name)
+        self.dtype = dtype_code(tensor.dtype, "self.dtype")
+        self.dim = padded_dim(tensor.shape)
+
+    def extent(self, extent: Extent, rows: str) -> Code:
+        if extent.axis is None:
+            return self.number(extent.expr)
+        scaled = f"{extent.scale} * " if extent.scale != 1 else ""
+        offset = f" + {extent.offset}" if extent.offset else ""
+        return Code(f"{scaled}{rows}.{identifier(extent.axis)}{offset}")
+
+    def number(self, expr: Expr) -> Code:
+        """An expression over dims and capacities."""
+        names = names_for(expr, dims="self.dims", live="live", padded="rows")
+        return python(expr, {**names, **fixed_numbers(self.family)})
+
+    def shape(self, rows: str) -> Code:
+        return tuple_of(tuple(self.extent(extent, rows) for extent in self.tensor.shape))
+
+    def annotation(self) -> Code:
+        """``# [tokens, hidden] model, llama.yaml:24``."""
+        shape = ", ".join(extent_text(extent) for extent in self.tensor.shape)
+        line = f"{self.family.source}:{self.tensor.span.line}"
+        return Code(f"# [{shape}] {self.tensor.dtype}, {line}")
+
+    def live(self) -> Code:
+        """How many rows of the padded dimension are live; all rows of a tensor without one."""
+        shape = self.tensor.shape
+        return self.extent(shape[self.dim or 0], "live") if shape else Code("1")
+
+    def live_rows(self, whole: Code) -> Code:
+        if self.dim is None:
+            return whole
+        return code("{}.narrow({}, 0, {})", whole, literal(self.dim), self.live())
+
+    def buffer(self, prefix: str) -> Code:
+        key = literal(f"{prefix}.{self.tensor.name}")
+        parts = (key, self.shape("rows"), self.shape("full"), self.dtype)
+        return call(code("{}=arena.rows", self.name), parts, ARGUMENT)
+
+    def eager(self, value: Code) -> Code:
+        label = literal(self.tensor.name)
+        parts = (value, self.shape("live"), self.dtype, Code("self.device"), label)
+        return call(code("{}=rt.check_result", self.name), parts, ARGUMENT)
 
 
-def _shape(shape: tuple[Extent, ...], rows: str) -> Code:
-    parts = [str(_extent(extent, rows)) for extent in shape]
-    return Code(f"({', '.join(parts)}{',' if len(parts) == 1 else ''})")
-
-
-def _note(shape: tuple[Extent, ...], dtype: str, line: str) -> Code:
-    return Code(f"# [{', '.join(extent_text(extent) for extent in shape)}] {dtype}, {line}")
-
-
-def _live_rows(tensor: Code, shape: tuple[Extent, ...]) -> Code:
-    dim = padded_dim(shape)
-    if dim is None:
-        return tensor
-    return code("{}.narrow({}, 0, {})", tensor, literal(dim), _extent(shape[dim], "live"))
-
-
-def _buffer(prefix: str, name: str, shape: tuple[Extent, ...], dtype: Code) -> Code:
-    key = literal(f"{prefix}.{name}")
-    parts = (key, _shape(shape, "rows"), _shape(shape, "full"), dtype)
-    return call(code("{}=arena.rows", identifier(name)), parts, ARGUMENT)
-
-
-def _eager(name: str, value: Code, shape: tuple[Extent, ...], dtype: Code) -> Code:
-    parts = (value, _shape(shape, "live"), dtype, Code("self.device"), literal(name))
-    return call(code("{}=rt.check_result", identifier(name)), parts, ARGUMENT)
-
-
-def output_view(output: Output, source: str) -> TensorView:
+def output_view(family: Family, output: Output) -> TensorView:
     """An output of the last stage."""
-    name, dtype = identifier(output.name), dtype_code(output.dtype, "self.dtype")
+    tensor, name = TensorCode(family, output), identifier(output.name)
     picked = _picked(output)
-    live = _live_rows(code("buffers.{}", name), output.shape)
-    kept, ring = live, None
+    kept, ring = tensor.live_rows(code("buffers.{}", name)), None
     if isinstance(output.keep, KeepClone):
-        kept = code("{}.clone()", live)
+        kept = code("{}.clone()", kept)
     elif isinstance(output.keep, KeepRing):
-        kept = code("self.{}_ring.keep({})", name, live)
-        ring = literal(output.keep.entries)
+        kept = code("self.{}_ring.keep({})", name, kept)
+        entries = literal(output.keep.entries)
+        parts = (Code("arena"), literal(output.name), tensor.shape("full"), tensor.dtype, entries)
+        ring = call(code("self.{}_ring = rt.OutputRing", name), parts, 8)
     return TensorView(
         name=name,
         key=literal(output.name),
-        annotation=_note(output.shape, output.dtype, f"{source}:{output.span.line}"),
-        buffer=_buffer("output", output.name, output.shape, dtype),
+        annotation=tensor.annotation(),
+        buffer=tensor.buffer("output"),
         store=call(Code("rt.store"), (code("buffers.{}", name), picked, literal(output.name)), 8),
         trim=code("{}={}", name, kept),
-        eager=_eager(output.name, picked, output.shape, dtype),
+        eager=tensor.eager(picked),
         ring=ring,
     )
 
@@ -106,49 +126,43 @@ def _picked(output: Output) -> Code:
     return code("rt.pick_key(result, {})", literal(output.path))
 
 
-def boundary_view(key: BoundaryKey, source: str) -> TensorView:
+def boundary_view(family: Family, key: BoundaryKey) -> TensorView:
     """A key of the boundary, on the sending and on the receiving side."""
-    name, dtype = identifier(key.name), dtype_code(key.dtype, "self.dtype")
+    tensor, name = TensorCode(family, key), identifier(key.name)
     label = literal(f"boundary.{key.name}")
-    dim = padded_dim(key.shape)
-    into = code("into.{}", name)
-    along = (code("dim={}", literal(dim)),) if dim else ()
-    received = code("source.{}", name)
-    rows = _extent(key.shape[dim], "live") if dim is not None else Code("1")
-    check = (received, _shape(key.shape, "live"), dtype, Code("self.device"), label)
+    into, received = code("into.{}", name), code("source.{}", name)
+    along = (code("dim={}", literal(tensor.dim)),) if tensor.dim else ()
+    check = (received, tensor.shape("live"), tensor.dtype, Code("self.device"), label)
     return TensorView(
         name=name,
         key=literal(key.name),
-        annotation=_note(key.shape, key.dtype, f"{source}:{key.span.line}"),
-        buffer=_buffer("handed", key.name, key.shape, dtype),
+        annotation=tensor.annotation(),
+        buffer=tensor.buffer("handed"),
         store=call(Code("rt.store"), (code("buffers.{}", name), name, label), 8),
-        trim=code("{}={}", name, _live_rows(code("buffers.{}", name), key.shape)),
-        eager=_eager(key.name, name, key.shape, dtype),
-        received=_buffer("received", key.name, key.shape, dtype),
-        receive=call(Code("rt.receive_rows"), (into, received, rows, label, *along), 8),
-        reset=_reset(key, name, dim),
+        trim=code("{}={}", name, tensor.live_rows(code("buffers.{}", name))),
+        eager=tensor.eager(name),
+        received=tensor.buffer("received"),
+        receive=call(Code("rt.receive_rows"), (into, received, tensor.live(), label, *along), 8),
+        reset=_reset(tensor, key),
         check=call(code("{}=rt.check_received", name), check, ARGUMENT),
     )
 
 
-def _reset(key: BoundaryKey, name: Identifier, dim: int | None) -> Code | None:
+def _reset(tensor: TensorCode, key: BoundaryKey) -> Code | None:
     """The statement that gives padded rows of a received key their padding again."""
+    dim = tensor.dim
     if dim is None or isinstance(key.padding, KeepPadding):
         return None
     extent = key.shape[dim]
     count = code("rt.axis_count(live, axes, {})", literal(extent.axis))
     if extent.scale != 1 or extent.offset:
         count = Code(f"{count} * {extent.scale} + {extent.offset}")
-    parts: tuple[Code, ...] = (code("rows.{}", name), count)
+    parts: tuple[Code, ...] = (code("rows.{}", tensor.name), count)
     along = (code("dim={}", literal(dim)),) if dim else ()
     if isinstance(key.padding, RepeatLastPadding):
         return call(Code("rt.reset_repeat_last"), (*parts, *along), 8)
     value = Code("0")
     if isinstance(key.padding, FillPadding):
         fill = key.padding.value
-        value = (
-            literal(fill)
-            if isinstance(fill, int | float)
-            else python(fill, names_for(fill, dims="self.dims", live="live", padded="rows"))
-        )
+        value = literal(fill) if isinstance(fill, int | float) else tensor.number(fill)
     return call(Code("rt.reset_fill"), (*parts, value, *along), 8)

@@ -10,7 +10,7 @@ from ppcgc.expr.tree import Expr
 from ppcgc.ir.forward import Forward, Output
 from ppcgc.ir.pipeline import BoundaryKey
 from ppcgc.ir.places import Place
-from ppcgc.ir.sizes import Scalar
+from ppcgc.ir.sizes import Axis, Scalar
 from ppcgc.ir.slots import Slot
 
 
@@ -130,3 +130,7 @@ class Runner:
     overlaps: tuple[str, ...] = ()  # runners that may run while this one does
     doc: str | None = None
     span: Span = field(compare=False)
+
+    def capacity(self, axis: Axis) -> int:
+        """The most rows of an axis here: its own ``max`` where the runner does not lower it."""
+        return dict(self.axis_max).get(axis.name, axis.max)

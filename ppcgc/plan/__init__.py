@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ppcgc.ir import Family, Runner
-from ppcgc.plan.buckets import bucket_table
+from ppcgc.plan.buckets import bucket_table, columns
 from ppcgc.plan.fingerprint import fingerprint
 from ppcgc.plan.model import BucketPlan, KindPlan, Placement, Plan, RunnerPlan, SlotPlan
 from ppcgc.plan.stages import kinds_of
@@ -25,6 +25,7 @@ def _runner_plan(family: Family, runner: Runner) -> RunnerPlan:
     return RunnerPlan(
         runner=runner,
         axes=tuple(rule.axis for rule in runner.buckets),
+        columns=columns(runner),
         buckets=bucket_table(runner, axes),
         kinds=kinds_of(runner),
     )

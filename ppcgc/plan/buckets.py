@@ -8,29 +8,44 @@ from itertools import product
 from ppcgc.expr.evaluate import evaluate, evaluate_extent
 from ppcgc.expr.tree import Ref, Symbol
 from ppcgc.expr.walk import refs
-from ppcgc.ir import Axis, BucketRule, EqualsBuckets, ListedBuckets, MaxBucket, Runner
+from ppcgc.ir import (
+    Axis,
+    BucketRule,
+    BucketScalar,
+    ConstScalar,
+    EqualsBuckets,
+    FreeScalar,
+    KeyScalar,
+    ListedBuckets,
+    MaxBucket,
+    Runner,
+    Scalar,
+)
 from ppcgc.plan.intervals import Interval, impossible
 from ppcgc.plan.model import BucketPlan
 
 
 def bucket_table(runner: Runner, axes: Mapping[str, Axis]) -> tuple[BucketPlan, ...]:
-    """Every reachable bucket, ascending by padded rows in the order of the runner's axes.
+    """Every reachable bucket, ascending by padded rows in the order of ``columns``.
 
     A combination that no live counts within ``limits`` can ask for gets no graph.
     """
-    own = [rule for rule in runner.buckets if isinstance(rule, ListedBuckets | MaxBucket)]
-    following = follow_order(runner)
-    table = []
-    for ranges in product(*(list(_ranges(rule, axes[rule.axis])) for rule in own)):
-        padded = {rule.axis: high for rule, (_, high) in zip(own, ranges, strict=True)}
-        live = {rule.axis: span for rule, span in zip(own, ranges, strict=True)}
+    own = {
+        rule.axis: tuple(_ranges(rule, axes[rule.axis], runner.capacity(axes[rule.axis])))
+        for rule in runner.buckets
+        if isinstance(rule, ListedBuckets | MaxBucket)
+    }
+    own.update({scalar.name: scalar_ranges(scalar) for scalar in runner.scalars})
+    following, names, table = follow_order(runner), columns(runner), []
+    for ranges in product(*own.values()):
+        live = dict(zip(own, ranges, strict=True))
+        padded = {name: high for name, (_, high) in live.items()}
         for rule in following:
             padded[rule.axis] = derived_rows(rule, padded)
             if not isinstance(rule, EqualsBuckets):
                 live[rule.axis] = (0, padded[rule.axis])
         at_capture = _capture_rows(runner, following, live)
         if at_capture is not None:
-            names = [rule.axis for rule in runner.buckets]
             table.append(
                 BucketPlan(
                     padded=tuple(padded[name] for name in names),
@@ -38,6 +53,29 @@ def bucket_table(runner: Runner, axes: Mapping[str, Axis]) -> tuple[BucketPlan, 
                 )
             )
     return tuple(sorted(table, key=lambda bucket: bucket.padded))
+
+
+def columns(runner: Runner) -> tuple[str, ...]:
+    """What a bucket's numbers stand for: axes in the order of ``buckets``, then scalars."""
+    axes = tuple(rule.axis for rule in runner.buckets)
+    return (*axes, *(scalar.name for scalar in runner.scalars))
+
+
+def scalar_ranges(scalar: Scalar) -> tuple[Interval, ...]:
+    """The values of the batch that each of a scalar's graph values serves.
+
+    A scalar that is no part of the key has one column of zeros.
+    """
+    match scalar.mode:
+        case ConstScalar(value=value):
+            return ((value, value),)
+        case KeyScalar(values=values):
+            return tuple((value, value) for value in values)
+        case BucketScalar(sizes=sizes):
+            starts = (min(0, sizes[0]), *(size + 1 for size in sizes[:-1]))
+            return tuple(zip(starts, sizes, strict=True))
+        case FreeScalar():
+            return ((0, 0),)
 
 
 def follow_order(runner: Runner) -> tuple[BucketRule, ...]:
@@ -71,10 +109,13 @@ def derived_rows(rule: BucketRule, rows: Mapping[str, int]) -> int:
     return evaluate_extent(rule.expr, env)
 
 
-def _ranges(rule: BucketRule, axis: Axis) -> Iterator[Interval]:
+def _ranges(rule: BucketRule, axis: Axis, capacity: int) -> Iterator[Interval]:
     """The live counts that each size of an axis serves, least and greatest."""
-    sizes = rule.sizes if isinstance(rule, ListedBuckets) else (axis.max,)
+    sizes = rule.sizes if isinstance(rule, ListedBuckets) else (capacity,)
     least = 0
+    if axis.zero_key:
+        yield 0, 0
+        least = 1
     for size in sizes:
         yield least, size
         least = size + 1

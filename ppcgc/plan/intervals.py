@@ -1,7 +1,8 @@
-"""Can a condition hold somewhere in a box of live counts? By interval arithmetic, soundly.
+"""Can a condition hold somewhere in a box of counts? By interval arithmetic, soundly.
 
 ``impossible`` answers True only when no point of the box satisfies the condition, so a bucket
-that it rules out can never be asked for.
+that it rules out can never be asked for. A point where the condition has no value (a divisor is
+zero there) does not satisfy it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from typing import TypeAlias
 
 from ppcgc.expr.tree import (
     Arithmetic,
+    Bool,
     CeilDiv,
     Compare,
     Expr,
     Extreme,
     IfElse,
+    In,
     Int,
     Logical,
     Negate,
+    Not,
     Ref,
 )
 
@@ -28,36 +32,74 @@ Box: TypeAlias = Mapping[Ref, Interval]
 
 def impossible(condition: Expr, box: Box) -> bool:
     """True when ``condition`` holds nowhere in ``box``; False when it may hold."""
+    return verdict(condition, box) is False
+
+
+def verdict(condition: Expr, box: Box) -> bool | None:
+    """False: it holds nowhere in ``box``. True: it fails nowhere. None: not known.
+
+    Points without a value count for neither: they neither hold nor fail.
+    """
     match condition:
+        case Bool(value):
+            return value
+        case Not(operand):
+            inner = verdict(operand, box)
+            return None if inner is None else not inner
+        case Logical(op, left, right):
+            return _logical(op, verdict(left, box), verdict(right, box))
         case Compare(op, left, right):
             a, b = bounds(left, box), bounds(right, box)
-            return a is not None and b is not None and _never(op, a, b)
-        case Logical("and", left, right):
-            return impossible(left, box) or impossible(right, box)
-        case Logical("or", left, right):
-            return impossible(left, box) and impossible(right, box)
+            return None if a is None or b is None else _compare(op, a, b)
+        case In(item, choices):
+            known = bounds(item, box)
+            among = [bounds(choice, box) for choice in choices]
+            if known is None or None in among:
+                return None
+            apart = all(_compare("==", known, one) is False for one in among if one is not None)
+            return False if apart else None
+        case IfElse(then, test, otherwise):
+            a, b = verdict(then, box), verdict(otherwise, box)
+            chosen = verdict(test, box)
+            if chosen is not None:
+                return a if chosen else b
+            return a if a == b else None
         case _:
-            return False
+            return None
 
 
-def _never(op: str, a: Interval, b: Interval) -> bool:
+def _logical(op: str, left: bool | None, right: bool | None) -> bool | None:
+    decides = op == "or"  # what one operand alone settles
+    if left is decides or right is decides:
+        return decides
+    return None if left is None or right is None else not decides
+
+
+def _compare(op: str, a: Interval, b: Interval) -> bool | None:
     match op:
         case "<":
-            return a[0] >= b[1]
+            return _less(a, b, strictly=True)
         case "<=":
-            return a[0] > b[1]
+            return _less(a, b, strictly=False)
         case ">":
-            return a[1] <= b[0]
+            return _less(b, a, strictly=True)
         case ">=":
-            return a[1] < b[0]
-        case "==":
-            return a[1] < b[0] or b[1] < a[0]
-        case _:
-            return a == b and a[0] == a[1]
+            return _less(b, a, strictly=False)
+    if disjoint(a, b):
+        return op == "!="
+    return op == "==" if a == b and a[0] == a[1] else None
+
+
+def _less(a: Interval, b: Interval, *, strictly: bool) -> bool | None:
+    """``a < b``, or ``a <= b``."""
+    slack = 0 if strictly else 1
+    if a[1] < b[0] + slack:
+        return True
+    return False if a[0] >= b[1] + slack else None
 
 
 def bounds(expr: Expr, box: Box) -> Interval | None:
-    """The least and greatest value of ``expr`` in ``box``, None when they are not known."""
+    """An interval that holds every value of ``expr`` in ``box``; None when none is known."""
     match expr:
         case Int(value):
             return value, value
@@ -73,8 +115,7 @@ def bounds(expr: Expr, box: Box) -> Interval | None:
             a, b = bounds(left, box), bounds(right, box)
             if a is None or b is None or b[0] <= 0:
                 return None
-            corners = [-(-x // y) for x in a for y in b]
-            return min(corners), max(corners)
+            return _hull([-(-x // y) for x in a for y in b])
         case Extreme(op, operands):
             inner_bounds = [bounds(operand, box) for operand in operands]
             known = [one for one in inner_bounds if one is not None]
@@ -82,9 +123,12 @@ def bounds(expr: Expr, box: Box) -> Interval | None:
                 return None
             pick = min if op == "min" else max
             return pick(low for low, _ in known), pick(high for _, high in known)
-        case IfElse(then, _, otherwise):
+        case IfElse(then, test, otherwise):
             a, b = bounds(then, box), bounds(otherwise, box)
-            return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
+            chosen = verdict(test, box)
+            if chosen is not None:
+                return a if chosen else b
+            return None if a is None or b is None else _hull([*a, *b])
         case _:
             return None
 
@@ -96,12 +140,28 @@ def _arithmetic(op: str, a: Interval, b: Interval) -> Interval | None:
         case "-":
             return a[0] - b[1], a[1] - b[0]
         case "*":
-            corners = [x * y for x in a for y in b]
-            return min(corners), max(corners)
+            return _hull([x * y for x in a for y in b])
         case "//" if b[0] > 0:
-            corners = [x // y for x in a for y in b]
-            return min(corners), max(corners)
+            return _hull([x // y for x in a for y in b])
         case "%" if b[0] > 0:
+            if 0 <= a[0] and a[1] < b[0]:
+                return a
             return 0, b[1] - 1
         case _:
             return None
+
+
+def _hull(values: list[int]) -> Interval:
+    return min(values), max(values)
+
+
+def halves(interval: Interval) -> tuple[Interval, Interval]:
+    """The lower and the upper half of an interval of two values or more."""
+    low, high = interval
+    middle = (low + high) // 2
+    return (low, middle), (middle + 1, high)
+
+
+def disjoint(a: Interval, b: Interval) -> bool:
+    """Have the two no value in common?"""
+    return a[1] < b[0] or b[1] < a[0]

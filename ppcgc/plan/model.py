@@ -44,10 +44,14 @@ class KindPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerPlan:
-    """``axes`` are in the order of the runner's ``buckets``; every bucket has them all."""
+    """``axes`` are in the order of the runner's ``buckets``; every bucket has them all.
+
+    ``columns`` are the axes and then the scalars: what a bucket's numbers stand for.
+    """
 
     runner: Runner
     axes: tuple[str, ...]
+    columns: tuple[str, ...]
     buckets: tuple[BucketPlan, ...]
     kinds: tuple[KindPlan, ...]
 

@@ -23,8 +23,8 @@ def kinds_of(runner: Runner) -> tuple[KindPlan, ...]:
     Places that take a boundary and places that do not are never of one kind.
     """
     groups: dict[object, list[Place]] = {}
-    for place in Place:
-        names = tuple(slot.qualified for slot in runner.slots if place in slot.stages)
+    for place in (place for place in Place if place in runner.places):
+        names = tuple(slot.qualified for slot in runner.slots if place in slot.stages or slot.owns)
         groups.setdefault((place in LATER, names, runner.forward.at(place)), []).append(place)
     return tuple(
         KindPlan(
@@ -33,7 +33,7 @@ def kinds_of(runner: Runner) -> tuple[KindPlan, ...]:
             slots=tuple(
                 SlotPlan(slot=slot, placement=placement_of(slot))
                 for slot in runner.slots
-                if places[0] in slot.stages
+                if places[0] in slot.stages or slot.owns
             ),
         )
         for places in groups.values()
@@ -59,5 +59,6 @@ def placement_of(slot: Slot) -> Placement:
         and slot.residency is Residency.HOST
         and not isinstance(slot.padding, KeepPadding)
         and not slot.mutable
+        and not slot.host_only
     )
     return Placement.HOST_BLOCK if rewritten else Placement.DEVICE

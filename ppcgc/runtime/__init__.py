@@ -25,10 +25,12 @@ from ppcgc.runtime.loading import (
     copy_rows,
     copy_whole,
     fill_live,
+    fill_whole,
     pad_fill,
     pad_repeat_last,
     pad_zero,
     upload_rows,
+    upload_whole,
 )
 from ppcgc.runtime.report import Report
 from ppcgc.runtime.results import (
@@ -43,6 +45,13 @@ from ppcgc.runtime.results import (
     reset_fill,
     reset_repeat_last,
     store,
+)
+from ppcgc.runtime.roles import (
+    check_bounded,
+    check_index,
+    check_lengths,
+    check_offsets,
+    check_write_index,
 )
 from ppcgc.runtime.signature import check_forward
 from ppcgc.runtime.slot_info import Role, SlotInfo
@@ -96,16 +105,22 @@ __all__ = [
     "build_int",
     "capture",
     "ceil_div",
+    "check_bounded",
     "check_forward",
+    "check_index",
+    "check_lengths",
+    "check_offsets",
     "check_received",
     "check_result",
     "check_state",
+    "check_write_index",
     "config_int",
     "copy_rows",
     "copy_whole",
     "declared_ranges",
     "even_ranges",
     "fill_live",
+    "fill_whole",
     "floor_div",
     "live_count",
     "open_backend",
@@ -125,4 +140,5 @@ __all__ = [
     "stage_of",
     "store",
     "upload_rows",
+    "upload_whole",
 ]

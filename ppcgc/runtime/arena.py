@@ -21,6 +21,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.host_rows import HostRows
 
 ALIGNMENT = 64  # bytes; a vectorised kernel may read 16 at a time, a CPU cache line holds 64
@@ -93,10 +94,14 @@ class DeviceArena:
         dtype: torch.dtype,
         initial: Number = 0,
     ) -> Tensor:
-        """The first ``shape`` of a buffer of shape ``full``, which is made at the first call."""
+        """The first ``shape`` of a buffer of shape ``full``, which is made at the first call.
+
+        Raises DimError for a negative extent.
+        """
         buffer = self._buffers.get(name)
         if buffer is None:
-            buffer = torch.full(full, initial, dtype=dtype, device=self._device)
+            sound = check_shape(name, full)
+            buffer = torch.full(sound, initial, dtype=dtype, device=self._device)
             self._buffers[name] = buffer
         for dim, extent in enumerate(shape):
             buffer = buffer.narrow(dim, 0, extent)

@@ -15,11 +15,13 @@ Note [load before run]
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+import torch
 
 from ppcgc.runtime.collecting import garbage_held
-from ppcgc.runtime.errors import BuildError, PpcgcError
-from ppcgc.runtime.recording import boundary_reads
+from ppcgc.runtime.errors import BuildError, CaptureError, PpcgcError
+from ppcgc.runtime.recording import all_keys_read
 from ppcgc.runtime.stage import Bucket, StageRunner
 
 AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
@@ -34,15 +36,21 @@ def capture(
 ) -> None:
     """Capture all buckets of all ``runners``; they share their backend's pool.
 
-    ``progress`` is called with a line of text for each bucket. Raises CaptureError, naming the
-    runner and the bucket, and closes what was captured so far: the process can still run eagerly.
+    ``progress`` is called with a line of text for each bucket. Graphs that a runner has already
+    are closed first, so that two sets never share the memory. An error of a bucket names the
+    runner and the bucket: what ppcgc refuses keeps its kind, an error of the model itself becomes
+    CaptureError. What was captured so far is closed then; the runners can still run eagerly.
     """
     if order not in ORDERS:
         raise BuildError(f"order {order!r}: one of {', '.join(ORDERS)}")
     say = progress or _silent
     for runner in runners:
+        runner.close()
         runner.allocate()
-    with garbage_held():
+    # Note [buffers outlive inference mode]
+    # What is made under torch.inference_mode() can never be written outside of it, and slots,
+    # pools and outputs are written by every step, wherever that step is asked for.
+    with torch.inference_mode(False), garbage_held():
         try:
             for runner, bucket in in_order(runners, order):
                 say(f"warm up {label(runner, bucket)}")
@@ -73,24 +81,25 @@ def label(runner: AnyRunner, bucket: AnyBucket) -> str:
 def _warm_up(runner: AnyRunner, bucket: AnyBucket) -> None:
     try:
         runner.load_for_capture(bucket)
-        with boundary_reads(bucket) as reads:
+        with all_keys_read(bucket, runner.keys_of_slots()):
             runner.backend.warm_up(runner.body(bucket))
-        reads.require_all()
-    except PpcgcError as problem:
-        raise _located(problem, "warm-up of", runner, bucket) from problem
+    except Exception as problem:
+        _raise_located(problem, f"warm-up of {label(runner, bucket)}")
 
 
 def _capture(runner: AnyRunner, bucket: AnyBucket) -> None:
     try:
         runner.load_for_capture(bucket)
         bucket.graph = runner.backend.capture(runner.body(bucket))
-    except PpcgcError as problem:
-        raise _located(problem, "capture of", runner, bucket) from problem
+    except Exception as problem:
+        _raise_located(problem, f"capture of {label(runner, bucket)}")
 
 
-def _located(problem: PpcgcError, doing: str, runner: AnyRunner, bucket: AnyBucket) -> PpcgcError:
-    """The same kind of error, with the runner and the bucket in front."""
-    return type(problem)(f"{doing} {label(runner, bucket)}: {problem}")
+def _raise_located(problem: Exception, doing: str) -> NoReturn:
+    """Raise the same kind of error, or CaptureError for one of the model's own, with the place."""
+    if isinstance(problem, PpcgcError):
+        raise type(problem)(f"{doing}: {problem}") from problem
+    raise CaptureError(f"{doing}: {type(problem).__name__}: {problem}") from problem
 
 
 def _silent(_: str) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.errors import SourceError
-from ppcgc.runtime.host_rows import HostSource, as_host_tensor
-from ppcgc.runtime.loading import check_source
+from ppcgc.runtime import roles
+from ppcgc.runtime.host_rows import HostSource, spread
+from ppcgc.runtime.loading import check_source, host_rows_of
 from ppcgc.runtime.slot_info import SlotInfo
 
 
@@ -26,31 +26,82 @@ class EagerRows:
         self._dtypes = {info.name: info.dtype or dtype for info in table}
         self._shapes = shapes
         self._device = device
+        self._host: dict[str, Tensor] = {}  # host sources of this step, for their roles' checks
 
-    def own(self, name: str, source: Tensor | None, *, cast: bool = False) -> Tensor:
-        """The batch's own device tensor. Raises SourceError for another shape or dtype."""
+    def own(
+        self,
+        name: str,
+        source: Tensor | None,
+        *,
+        cast: bool = False,
+        absent: float | None = None,
+    ) -> Tensor:
+        """The batch's own device tensor. Raises SourceError for another shape or dtype.
+
+        ``absent`` fills the slot where the source is None.
+        """
+        if source is None and absent is not None:
+            return self.filled(name, absent)
         dtype = self._dtypes[name]
         if cast and isinstance(source, Tensor):
             source = source.to(dtype)
         return check_source(source, self._shapes[name], dtype, self._device, name)
 
-    def upload(self, name: str, source: HostSource, *, cast: bool = False) -> Tensor:
-        """A host source, moved to the stage's device."""
-        dtype = self._dtypes[name]
-        if cast and isinstance(source, Tensor):
-            source = source.to(dtype)
-        rows = as_host_tensor(source, dtype, name)
-        if list(rows.shape) != list(self._shapes[name]):
-            raise SourceError(
-                f"slot {name}: the source has shape {list(rows.shape)}, "
-                f"the live rows need {list(self._shapes[name])}"
-            )
+    def own_if_given(
+        self, name: str, source: Tensor | None, *, cast: bool = False
+    ) -> Tensor | None:
+        """As ``own``; None for an absent source."""
+        return None if source is None else self.own(name, source, cast=cast)
+
+    def upload(
+        self,
+        name: str,
+        source: HostSource,
+        *,
+        cast: bool = False,
+        absent: float | None = None,
+    ) -> Tensor:
+        """A host source, moved to the stage's device. Raises SourceError; ``absent`` as above."""
+        if source is None and absent is not None:
+            return self.filled(name, absent)
+        rows = host_rows_of(source, self._shapes[name], self._dtypes[name], name, cast=cast)
+        self._host[name] = rows
         return rows.to(self._device)
+
+    def upload_if_given(
+        self, name: str, source: HostSource, *, cast: bool = False
+    ) -> Tensor | None:
+        """As ``upload``; None for an absent source."""
+        return None if source is None else self.upload(name, source, cast=cast)
 
     def filled(self, name: str, value: float) -> Tensor:
         """One value everywhere: computed, constant, or absent with a fill."""
         return torch.full(self._shapes[name], value, dtype=self._dtypes[name], device=self._device)
 
-    def computed(self, name: str, values: Sequence[int]) -> Tensor:
-        """One value a row."""
-        return torch.tensor(values, dtype=self._dtypes[name], device=self._device)
+    def computed(self, name: str, values: Sequence[int], *, dim: int = 0) -> Tensor:
+        """One value a row, the same in all of the row's elements."""
+        rows = torch.empty(self._shapes[name], dtype=self._dtypes[name])
+        return rows.copy_(spread(values, rows, dim)).to(self._device)
+
+    # ------------------------------------------------------------ roles, as at a load
+
+    def check_index(self, name: str, limit: int) -> None:
+        """See ``roles``, as for the checks below. A source that is absent has nothing to check."""
+        if name in self._host:
+            roles.check_index(name, self._host[name], limit)
+
+    def check_write_index(self, name: str, limit: int, *, skips_negative: bool) -> None:
+        if name in self._host:
+            roles.check_write_index(name, self._host[name], limit, skips_negative=skips_negative)
+
+    def check_offsets(self, name: str, end: int, *, closed: bool) -> None:
+        if name in self._host:
+            roles.check_offsets(name, self._host[name], end, closed=closed)
+
+    def check_lengths(self, name: str, total: int) -> None:
+        if name in self._host:
+            roles.check_lengths(name, self._host[name], total)
+
+    def check_bounded(self, name: str, limit: int) -> None:
+        if name in self._host:
+            roles.check_bounded(name, self._host[name], limit)

@@ -68,6 +68,10 @@ class NotCapturedError(PpcgcError):
     """A step was asked of a runner that was never captured, or was closed."""
 
 
+class StaleStepError(PpcgcError):
+    """A step was finished that is not the one begun last on this runner."""
+
+
 class OutputError(PpcgcError):
     """The forward returned something else than the spec's outputs or boundary."""
 

@@ -126,7 +126,8 @@ def check_model_range(model: object, layers: LayerRange) -> None:
     Raises LayerError when they differ, when one is there without the other, or when one is no
     integer.
     """
-    start, end = getattr(model, "start_layer", None), getattr(model, "end_layer", None)
+    owner = getattr(model, "__self__", model)  # of a bound method, such as ``stage.forward``
+    start, end = getattr(owner, "start_layer", None), getattr(owner, "end_layer", None)
     if start is None and end is None:
         return
     if start is None or end is None:

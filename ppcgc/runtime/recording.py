@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,51 +13,50 @@ from ppcgc.runtime.views import Boundary
 
 
 class ReadingBoundary(Boundary):
-    """Stands in for a boundary during warm-up and notes each key that is read."""
+    """Stands in for a boundary during warm-up and notes each key that is read.
 
-    __slots__ = ("_inner", "read")
+    Its own names are private: a key may be called anything else.
+    """
 
-    def __init__(self, inner: Boundary) -> None:
+    __slots__ = ("_inner", "_noted")
+
+    def __init__(self, inner: Boundary, noted: set[str]) -> None:
         self._inner = inner
-        self.read: set[str] = set()
+        self._noted = noted
 
     def keys(self) -> tuple[str, ...]:
         return self._inner.keys()
 
     def __getitem__(self, key: str) -> Tensor:
-        self.read.add(key)
+        self._noted.add(key)
         return self._inner[key]
 
     def __getattr__(self, name: str) -> Tensor:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return self[name]
 
-    def require_all(self) -> None:
-        """Raises OutputError for a declared key that the forward never read."""
-        unread = [key for key in self.keys() if key not in self.read]
-        if unread:
-            raise OutputError(
-                f"the boundary hands over {', '.join(unread)}, which the forward never read; "
-                "bind or read the key, or drop it from pipeline.boundary"
-            )
-
-
-class _Nothing:
-    def require_all(self) -> None:
-        return None
-
 
 @contextmanager
-def boundary_reads(bucket: Any) -> Iterator[ReadingBoundary | _Nothing]:
-    """Watch the reads of a bucket's boundary, if it takes one."""
+def all_keys_read(bucket: Any, through_slots: Sequence[str]) -> Iterator[None]:
+    """Watch the reads of a bucket's boundary, if it takes one, over a warm-up.
+
+    ``through_slots`` are keys that slots show, which count as read. Raises OutputError for a
+    declared key that the forward never read.
+    """
     boundary = bucket.boundary
     if not isinstance(boundary, Boundary):
-        yield _Nothing()
+        yield
         return
-    reading = ReadingBoundary(boundary)
-    bucket.boundary = reading
+    noted = set(through_slots)
+    bucket.boundary = ReadingBoundary(boundary, noted)
     try:
-        yield reading
+        yield
     finally:
         bucket.boundary = boundary
+    unread = [key for key in boundary.keys() if key not in noted]
+    if unread:
+        raise OutputError(
+            f"the boundary hands over {', '.join(unread)}, which the forward never read; "
+            "bind or read the key, or drop it from pipeline.boundary"
+        )

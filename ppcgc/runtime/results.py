@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.errors import OutputError, SourceError
 from ppcgc.runtime.loading import live_shape
 from ppcgc.runtime.views import Boundary
@@ -114,6 +115,8 @@ def check_received(
             f"{name}: received {source.dtype} {list(source.shape)} on {source.device}, the live "
             f"rows need {dtype} {list(shape)} on {device}"
         )
+    if source.requires_grad:
+        raise SourceError(f"{name}: the received tensor requires grad; detach it")
     return source
 
 
@@ -152,18 +155,18 @@ def reset_repeat_last(rows: Tensor, live: Tensor, *, dim: int = 0) -> None:
 class OutputRing:
     """``keep: ring(n)``: live rows copied into the next of n fixed buffers after each replay."""
 
-    def __init__(self, like: Tensor, entries: int) -> None:
-        self._entries = tuple(torch.empty_like(like) for _ in range(entries))
+    def __init__(
+        self, arena: DeviceArena, name: str, full: tuple[int, ...], dtype: torch.dtype, entries: int
+    ) -> None:
+        self._entries = tuple(
+            arena.rows(f"ring.{name}.{entry}", full, full, dtype) for entry in range(entries)
+        )
         self._turn = 0
 
     def keep(self, rows: Tensor) -> Tensor:
-        """A copy of ``rows``, valid for the next n - 1 runs."""
+        """A copy of ``rows``, valid until the n-th run after this one."""
         entry = self._entries[self._turn]
         self._turn = (self._turn + 1) % len(self._entries)
         for dim, extent in enumerate(rows.shape):
             entry = entry.narrow(dim, 0, extent)
         return entry.copy_(rows)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(entry.nbytes for entry in self._entries)

@@ -11,12 +11,19 @@ from ppcgc.runtime.errors import ForwardSignatureError
 def check_forward(model: object, keywords: tuple[str, ...], runner: str) -> Callable[..., object]:
     """The callable to call: the model itself, or its forward where it cannot be called.
 
-    Raises ForwardSignatureError unless the forward takes exactly what is bound, by keyword. Names every keyword that the forward lacks and every required one that the spec leaves out.
+    Raises ForwardSignatureError unless the forward takes exactly what is bound, by keyword. It
+    names every keyword that the forward lacks and every required one that the spec leaves out.
     """
     forward = getattr(model, "forward", model)
     if not callable(forward):
         raise ForwardSignatureError(f"{runner}: the model is a {type(model).__name__}, no callable")
-    parameters = inspect.signature(forward).parameters
+    try:
+        parameters = inspect.signature(forward).parameters
+    except (TypeError, ValueError):
+        raise ForwardSignatureError(
+            f"{runner}: the signature of {forward!r} cannot be read; wrap it in a function that "
+            f"takes {', '.join(keywords)}"
+        ) from None
     kinds = inspect.Parameter
     if any(p.kind is kinds.VAR_KEYWORD for p in parameters.values()):
         lacking: list[str] = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,10 +31,10 @@ class Role(Enum):
 class SlotInfo:
     """One slot, as declared. ``dtype`` None stands for the model's own.
 
-    ``batch`` is the batch attribute path that feeds it, None for other sources. ``of_axis`` is
-    set where the role speaks of an axis. ``dim`` is the padded dimension, ``image`` the constant
-    padding of a slot in the host block. ``capture_fill`` is the value of every row at capture; None
-    means by role.
+    ``batch`` is the batch attribute path that feeds it, ``boundary`` the key, None for other
+    sources; ``cast`` says that the source may have another dtype. ``of_axis`` is set where the
+    role speaks of an axis. ``dim`` is the padded dimension, ``image`` the constant padding of a
+    slot in the host block.
     """
 
     name: str
@@ -43,11 +45,12 @@ class SlotInfo:
     role: Role = Role.DATA
     of_axis: str | None = None
     batch: str | None = None
+    boundary: str | None = None
+    cast: bool = False
     host: bool = False
     mutable: bool = False
     dim: int = 0
     image: float = 0
-    capture_fill: float | None = None
 
 
 def even_offsets(total: int, parts: int) -> list[int]:
@@ -59,19 +62,15 @@ def _capture_values(
     info: SlotInfo, shape: tuple[int, ...], live: Mapping[str, int], dtype: torch.dtype
 ) -> torch.Tensor:
     """Live rows that are legal for the kernels: lengths spread evenly, indices in range."""
-    if info.capture_fill is not None:
-        return torch.full(shape, info.capture_fill, dtype=dtype)
     total = live.get(info.of_axis or "", 0)
-    if info.role is Role.OFFSETS and len(shape) == 1 and info.of_axis is not None:
-        parts = live[info.axes[0]] if info.axes else shape[0] - 1
-        return torch.tensor(even_offsets(total, parts)[: shape[0]], dtype=dtype).reshape(shape)
-    if info.role is Role.LENGTHS and len(shape) == 1:
-        if info.of_axis is None:
-            return torch.ones(shape, dtype=dtype)
-        bounds = even_offsets(total, shape[0])
-        lengths = [after - before for before, after in zip(bounds, bounds[1:], strict=False)]
-        return torch.tensor(lengths[: shape[0]], dtype=dtype).reshape(shape)
-    if info.role is Role.MASK:
+    if info.role is Role.OFFSETS and info.of_axis is not None:
+        parts = live[info.axes[0]]
+        return torch.tensor(even_offsets(total, parts)[: shape[0]], dtype=dtype)
+    if info.role is Role.LENGTHS and info.of_axis is not None:
+        bounds = even_offsets(total, math.prod(shape))
+        lengths = [after - before for before, after in pairwise(bounds)]
+        return torch.tensor(lengths, dtype=dtype).view(shape)
+    if info.role in (Role.LENGTHS, Role.MASK):
         return torch.ones(shape, dtype=dtype)
     return torch.zeros(shape, dtype=dtype)
 
@@ -81,20 +80,28 @@ def capture_batch(
     shapes: Mapping[str, tuple[int, ...]],
     live: Mapping[str, int],
     counts: Mapping[str, str],
+    fills: Mapping[str, float],
     dtype: torch.dtype,
     device: torch.device,
 ) -> Any:
     """A batch with these live counts for warm-up and capture; any batch Protocol fits it.
 
-    ``counts`` maps an axis to the batch path of its live count.
+    ``counts`` maps an axis to the batch path of its live count, ``fills`` a slot to the value
+    that all of its rows have; the others get what their role makes legal.
     """
     batch = SimpleNamespace()
     for axis, path in counts.items():
         _assign(batch, path, live[axis])
-    for info in table:
-        if info.batch is not None:
-            values = _capture_values(info, shapes[info.name], live, info.dtype or dtype)
-            _assign(batch, info.batch, values if info.host else values.to(device))
+    # of two slots that read one path, the one that casts takes what the other is given
+    for info in sorted(table, key=lambda info: not info.cast):
+        if info.batch is None:
+            continue
+        shape, own = shapes[info.name], info.dtype or dtype
+        if info.name in fills:
+            values = torch.full(shape, fills[info.name], dtype=own)
+        else:
+            values = _capture_values(info, shape, live, own)
+        _assign(batch, info.batch, values if info.host else values.to(device))
     return batch
 
 

@@ -1,0 +1,31 @@
+"""Host numbers of a batch that are part of the graph key, or of a computed slot."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ppcgc.runtime.errors import AbsentSourceError, SourceError
+
+
+def host_number(value: object, path: str) -> int:
+    """A scalar of the batch as an int; a bool counts as 0 or 1. Raises SourceError for others.
+
+    Nothing is read from a tensor: on a device that would synchronise at every step.
+    """
+    if isinstance(value, int):
+        return int(value)
+    if value is None:
+        raise AbsentSourceError(f"batch.{path} is None; give the scalar as an integer")
+    if isinstance(value, Tensor):
+        raise SourceError(f"batch.{path} is a tensor on {value.device}; give a host integer")
+    index = getattr(value, "__index__", None)
+    if index is None:
+        raise SourceError(f"batch.{path} is {value!r}; give the scalar as an integer")
+    return int(index())
+
+
+def constant_scalar(runner: str, name: str, value: int, wanted: int) -> int:
+    """A scalar that must have one value. Raises SourceError naming both."""
+    if value != wanted:
+        raise SourceError(f"{runner}: scalar {name} is {value}, the spec fixes it at {wanted}")
+    return wanted
