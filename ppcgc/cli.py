@@ -105,7 +105,7 @@ def commands() -> None:
 @_format
 def validate(paths: tuple[str, ...], form: str) -> int:
     """Check specs: files, folders, or - for standard input."""
-    from ppcgc.driver import check_source
+    from ppcgc.driver import check_source, findings_of, texts_of
     from ppcgc.sources import UnreadableError, read_sources
 
     try:
@@ -113,8 +113,8 @@ def validate(paths: tuple[str, ...], form: str) -> int:
     except UnreadableError as error:
         raise CannotRunError(str(error)) from error
     checked = [check_source(source) for source in sources]
-    found = [finding for one in checked for finding in one.findings]
-    _print_findings(form, found, {one.file: one.text for one in checked})
+    found = findings_of(checked)
+    _print_findings(form, found, texts_of(checked))
     _say(_summary(found, len(checked)))
     return FINDINGS if _has_errors(found) else CLEAN
 
@@ -135,10 +135,11 @@ def generate(paths: tuple[str, ...], out: str, check: bool, form: str) -> int:
     if STDIN in paths:
         raise CannotRunError("a spec from standard input has no name to put into its files")
     try:
-        compiled = compile_sources(read_sources(paths))
+        sources = read_sources(paths, Path(out))
+        compiled = compile_sources(sources)
         if _has_errors(compiled.findings):
             _print_findings(form, compiled.findings, compiled.texts)
-            _say(_summary(compiled.findings, len(compiled.texts)))
+            _say(_summary(compiled.findings, len(sources)))
             return FINDINGS
         finish = _check_files if check else _write_files
         later, code = finish(compiled.files, Path(out), form)

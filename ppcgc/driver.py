@@ -7,53 +7,45 @@ jsonschema, and nothing but ``generate`` waits for jinja2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ppcgc.diagnostics.catalogue import rule
-from ppcgc.diagnostics.model import Diagnostic, Related, Span, in_order
+from ppcgc.diagnostics.model import Diagnostic, Related, Rule, Span, in_order
+from ppcgc.extend import extend
+from ppcgc.extend.rules import SAME_FAMILY
 from ppcgc.load import decode, load
 
 if TYPE_CHECKING:
     from ppcgc.ir import Family
     from ppcgc.nodes import Document
 
-SAME_FAMILY = rule(
-    "PPC018",
-    "same-family",
-    """
-    A family is defined by one spec.
-
-    **What.** Two specs that are generated together have the same `family`.
-
-    **Why it hurts.** Both would write the package of that name, and which one wins would depend
-    on the order in which they were given.
-
-    **Bad.** `ppcgc generate a.yaml b.yaml`, where both say:
-
-    ```yaml
-    family: llama
-    ```
-
-    **Good.** Two names, `llama` and `llama_hf`.
-    """,
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A spec before it is read. ``file`` is its name as findings print it."""
+    """A spec before it is read. ``file`` is its name as findings print it.
+
+    ``folder`` is where `extends` looks for other specs; None when the spec lies nowhere.
+    ``origin`` is its name in the headers of generated files, by default the name without folders.
+    """
 
     file: str
     data: bytes
+    folder: Path | None = None
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What is known of a spec after its checks. ``family`` is None when there are errors."""
+    """What is known of a spec after its checks. ``family`` is None when there are errors.
+
+    ``texts`` holds its own source and those of the specs that it extends, by file name.
+    """
 
     file: str
     text: str
+    texts: dict[str, str]
+    origin: str | None
     family: Family | None
     family_span: Span | None
     findings: tuple[Diagnostic, ...]
@@ -63,7 +55,7 @@ class Checked:
 class Compiled:
     """Specs compiled together: generated files by path, empty when any spec has errors.
 
-    ``texts`` holds the source of each spec by file name, for printers.
+    ``texts`` holds the source of each spec read, parents included, by file name, for printers.
     """
 
     files: dict[str, str]
@@ -72,19 +64,23 @@ class Compiled:
 
 
 def check_source(source: Source) -> Checked:
-    """Load, validate the form, resolve, validate the rules. Never raises for a bad spec."""
+    """Load, extend, validate the form, resolve, validate the rules. Never raises for a bad spec."""
     text, found = decode(source.data, source.file)
+    texts = {source.file: text}
     family: Family | None = None
     span: Span | None = None
     if not found:
         document, found = load(text, source.file)
         if document is not None:
             span = document.span_at(("family",))
-            family, later = _check_document(document)
+            family, later, parents = _check_loaded(document, source.folder)
             found += later
+            texts = parents | texts
     return Checked(
         file=source.file,
         text=text,
+        texts=texts,
+        origin=source.origin,
         family=None if _has_errors(found) else family,
         family_span=span,
         findings=tuple(in_order(found)),
@@ -94,18 +90,46 @@ def check_source(source: Source) -> Checked:
 def compile_sources(sources: Iterable[Source]) -> Compiled:
     """Check every spec, then plan and emit all of them, or none when there are errors."""
     checked = [check_source(source) for source in sources]
-    found = [finding for one in checked for finding in one.findings]
-    found += _same_family(checked)
+    found = [*findings_of(checked), *_same_family(checked)]
     files: dict[str, str] = {}
     if not _has_errors(found):
         for one in checked:
             if one.family is not None:
-                files |= _generate(one.family)
-    return Compiled(
-        files=files,
-        findings=tuple(in_order(found)),
-        texts={one.file: one.text for one in checked},
-    )
+                files |= _generate(one.family, one.origin)
+    return Compiled(files=files, findings=tuple(in_order(found)), texts=texts_of(checked))
+
+
+def findings_of(checked: Iterable[Checked]) -> list[Diagnostic]:
+    """The findings of several specs, each once.
+
+    What is wrong in a spec that others extend is found with each of them: it becomes one finding
+    that shows all of those places.
+    """
+    found: dict[tuple[Rule, Span, str], Diagnostic] = {}
+    for finding in (finding for one in checked for finding in one.findings):
+        key = (finding.rule, finding.span, finding.message)
+        known = found.get(key, finding)
+        related = dict.fromkeys((*known.related, *finding.related))
+        found[key] = replace(known, related=tuple(related))
+    return in_order(list(found.values()))
+
+
+def texts_of(checked: Iterable[Checked]) -> dict[str, str]:
+    """The sources of several specs and of those that they extend, by file name."""
+    return {file: text for one in checked for file, text in one.texts.items()}
+
+
+def _check_loaded(
+    document: Document, folder: Path | None
+) -> tuple[Family | None, list[Diagnostic], dict[str, str]]:
+    """The passes after load: the family, what was found, the texts of extended specs."""
+    extended = extend(document, folder)
+    found = list(extended.findings)
+    family: Family | None = None
+    if extended.document is not None:
+        family, later = _check_document(extended.document)
+        found += later
+    return family, [extended.with_way(finding) for finding in found], extended.texts
 
 
 def _check_document(document: Document) -> tuple[Family | None, list[Diagnostic]]:
@@ -129,11 +153,11 @@ def _check_document(document: Document) -> tuple[Family | None, list[Diagnostic]
     return family, found
 
 
-def _generate(family: Family) -> dict[str, str]:
+def _generate(family: Family, origin: str | None) -> dict[str, str]:
     from ppcgc.emit import emit
     from ppcgc.plan import plan
 
-    return emit(plan(family))
+    return emit(plan(family), origin)
 
 
 def _same_family(checked: list[Checked]) -> list[Diagnostic]:

@@ -17,10 +17,11 @@ class UnreadableError(Exception):
     """A path that cannot be read. The message says which and why."""
 
 
-def read_sources(paths: Iterable[str]) -> list[Source]:
+def read_sources(paths: Iterable[str], out: Path | None = None) -> list[Source]:
     """Every spec that the paths mean, once, in the order given. Raises :class:`UnreadableError`.
 
-    A folder means the YAML files below it, by name, without those in hidden folders.
+    A folder means the YAML files below it, by name, without those in hidden folders. ``out`` is
+    the folder that they are generated into, if they are.
     """
     sources: list[Source] = []
     seen: set[Path] = set()
@@ -31,8 +32,30 @@ def read_sources(paths: Iterable[str]) -> list[Source]:
         for path in _files(Path(given)):
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                sources.append(Source(file=path.as_posix(), data=_read(path)))
+                sources.append(
+                    Source(
+                        file=path.as_posix(),
+                        data=_read(path),
+                        folder=path.parent,
+                        origin=None if out is None else origin_of(path, out),
+                    )
+                )
     return sources
+
+
+def origin_of(spec: Path, out: Path) -> str:
+    """A spec as the headers of generated files name it: by the way from the folder that holds
+    ``out``, always with a ``/``.
+
+    Only the name, without one, for a spec that lies elsewhere: the way there would differ from
+    machine to machine.
+    """
+    base = out.resolve().parent
+    path = spec.parent.resolve() / spec.name
+    if not path.is_relative_to(base):
+        return spec.name
+    way = path.relative_to(base).as_posix()
+    return way if "/" in way else f"./{way}"
 
 
 def _files(path: Path) -> Iterator[Path]:

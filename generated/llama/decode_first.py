@@ -1,5 +1,5 @@
 # ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:a6ded6c4fcc9990461d6901d8c6a6d9773a973ce61793b95e662f66cf4836c58
+# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
 """llama.decode, only and first stages: their slots, how a batch fills them, and their runners."""
 
 from __future__ import annotations
@@ -106,7 +106,6 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-                capture_fill=0,
             ),
             rt.SlotInfo(
                 name="slot_table",
@@ -213,9 +212,14 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         num_tokens_rows.set_all(live.tokens)
         host.push()
 
-    def bind(self, batch: DecodeFirstBatch, live: DecodeExtents) -> DecodeFirstSlots:
+    def bind(
+        self,
+        batch: DecodeFirstBatch,
+        boundary: None,
+        live: DecodeExtents,
+    ) -> DecodeFirstSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return DecodeFirstSlots(
+        slots = DecodeFirstSlots(
             input_ids=rows.upload("input_ids", batch.input_ids),
             positions=rows.upload("positions", batch.positions),
             slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
@@ -223,6 +227,17 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             seq_lens=rows.upload("seq_lens", batch.seq_lens),
             num_tokens=rows.filled("num_tokens", live.tokens),
         )
+        rows.check_index("input_ids", self.dims.vocab)
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_index("slot_table", self.dims.kv_rows)
+        rows.check_bounded("seq_lens", self.dims.context)
+        return slots
+
+    def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
 
 
 class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFirstSlots, OutT]):

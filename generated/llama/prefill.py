@@ -1,5 +1,5 @@
 # ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:a6ded6c4fcc9990461d6901d8c6a6d9773a973ce61793b95e662f66cf4836c58
+# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
 """Whole prompts, packed one behind the other."""
 
 from __future__ import annotations

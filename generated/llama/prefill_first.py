@@ -1,5 +1,5 @@
 # ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:a6ded6c4fcc9990461d6901d8c6a6d9773a973ce61793b95e662f66cf4836c58
+# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
 """llama.prefill, only and first stages: their slots, how a batch fills them, and their runners."""
 
 from __future__ import annotations
@@ -108,7 +108,6 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-                capture_fill=0,
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
@@ -217,9 +216,14 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         num_tokens_rows.set_all(live.tokens)
         host.push()
 
-    def bind(self, batch: PrefillFirstBatch, live: PrefillExtents) -> PrefillFirstSlots:
+    def bind(
+        self,
+        batch: PrefillFirstBatch,
+        boundary: None,
+        live: PrefillExtents,
+    ) -> PrefillFirstSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return PrefillFirstSlots(
+        slots = PrefillFirstSlots(
             input_ids=rows.upload("input_ids", batch.input_ids),
             positions=rows.upload("positions", batch.positions),
             slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
@@ -227,6 +231,17 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             seq_lens=rows.upload("seq_lens", batch.seq_lens),
             num_tokens=rows.filled("num_tokens", live.tokens),
         )
+        rows.check_index("input_ids", self.dims.vocab)
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        rows.check_bounded("seq_lens", self.dims.max_position)
+        return slots
+
+    def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
 
 
 class _PrefillFirst(

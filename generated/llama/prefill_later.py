@@ -1,5 +1,5 @@
 # ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:a6ded6c4fcc9990461d6901d8c6a6d9773a973ce61793b95e662f66cf4836c58
+# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
 """llama.prefill, middle and last stages: their slots, how a batch fills them, and their runners."""
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-                capture_fill=0,
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
@@ -190,15 +189,30 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
         num_tokens_rows.set_all(live.tokens)
         host.push()
 
-    def bind(self, batch: PrefillLaterBatch, live: PrefillExtents) -> PrefillLaterSlots:
+    def bind(
+        self,
+        batch: PrefillLaterBatch,
+        boundary: Boundary,
+        live: PrefillExtents,
+    ) -> PrefillLaterSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return PrefillLaterSlots(
+        slots = PrefillLaterSlots(
             positions=rows.upload("positions", batch.positions),
             slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
             cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
             seq_lens=rows.upload("seq_lens", batch.seq_lens),
             num_tokens=rows.filled("num_tokens", live.tokens),
         )
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        rows.check_bounded("seq_lens", self.dims.max_position)
+        return slots
+
+    def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
 
 
 class _PrefillLater(

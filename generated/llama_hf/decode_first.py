@@ -1,5 +1,5 @@
 # ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:e007a35eb0d80f7bba1933157753d0538bbae06191b63a58a5d87d7e1c94b560
+# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
 """llama_hf.decode, only and first stages: their slots, how a batch fills them, and their
 runners.
 """
@@ -107,7 +107,6 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-                capture_fill=0,
             ),
             rt.SlotInfo(
                 name="seq_lens",
@@ -192,15 +191,31 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         slot_table_rows.check_index(live.requests, self.dims.kv_rows)
         host.push()
 
-    def bind(self, batch: DecodeFirstBatch, live: DecodeExtents) -> DecodeFirstSlots:
+    def bind(
+        self,
+        batch: DecodeFirstBatch,
+        boundary: None,
+        live: DecodeExtents,
+    ) -> DecodeFirstSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return DecodeFirstSlots(
+        slots = DecodeFirstSlots(
             input_ids=rows.upload("input_ids", batch.input_ids),
             positions=rows.upload("positions", batch.positions),
             slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
             seq_lens=rows.upload("seq_lens", batch.seq_lens),
             slot_table=rows.upload("slot_table", batch.slot_table),
         )
+        rows.check_index("input_ids", self.dims.vocab)
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_bounded("seq_lens", self.dims.context)
+        rows.check_index("slot_table", self.dims.kv_rows)
+        return slots
+
+    def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
 
 
 class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFirstSlots, OutT]):

@@ -1,5 +1,5 @@
 # ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:e007a35eb0d80f7bba1933157753d0538bbae06191b63a58a5d87d7e1c94b560
+# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
 """llama_hf.decode, middle and last stages: their slots, how a batch fills them, and their
 runners.
 """
@@ -94,7 +94,6 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-                capture_fill=0,
             ),
             rt.SlotInfo(
                 name="seq_lens",
@@ -167,14 +166,29 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         slot_table_rows.check_index(live.requests, self.dims.kv_rows)
         host.push()
 
-    def bind(self, batch: DecodeLaterBatch, live: DecodeExtents) -> DecodeLaterSlots:
+    def bind(
+        self,
+        batch: DecodeLaterBatch,
+        boundary: Boundary,
+        live: DecodeExtents,
+    ) -> DecodeLaterSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return DecodeLaterSlots(
+        slots = DecodeLaterSlots(
             positions=rows.upload("positions", batch.positions),
             slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
             seq_lens=rows.upload("seq_lens", batch.seq_lens),
             slot_table=rows.upload("slot_table", batch.slot_table),
         )
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_bounded("seq_lens", self.dims.context)
+        rows.check_index("slot_table", self.dims.kv_rows)
+        return slots
+
+    def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
 
 
 class _DecodeLater(

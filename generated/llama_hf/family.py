@@ -1,5 +1,5 @@
 # ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:e007a35eb0d80f7bba1933157753d0538bbae06191b63a58a5d87d7e1c94b560
+# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(1, __name__)
 
-FINGERPRINT = "sha256:e007a35eb0d80f7bba1933157753d0538bbae06191b63a58a5d87d7e1c94b560"
+FINGERPRINT = "sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:e007a35eb0d80f7bba1933157753d0538bbae06191b63a58a5d87d7e1c94b560
+# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
 """The prefill runner of llama_hf"""
 
 from __future__ import annotations

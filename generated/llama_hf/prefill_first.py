@@ -1,5 +1,5 @@
 # ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:e007a35eb0d80f7bba1933157753d0538bbae06191b63a58a5d87d7e1c94b560
+# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
 """llama_hf.prefill, first stages: their slots, how a batch fills them, and their runners."""
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-                capture_fill=0,
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
@@ -160,14 +159,29 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
         host.push()
 
-    def bind(self, batch: PrefillFirstBatch, live: PrefillExtents) -> PrefillFirstSlots:
+    def bind(
+        self,
+        batch: PrefillFirstBatch,
+        boundary: None,
+        live: PrefillExtents,
+    ) -> PrefillFirstSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return PrefillFirstSlots(
+        slots = PrefillFirstSlots(
             input_ids=rows.upload("input_ids", batch.input_ids),
             positions=rows.upload("positions", batch.positions),
             slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
             cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
         )
+        rows.check_index("input_ids", self.dims.vocab)
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        return slots
+
+    def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
 
 
 class _PrefillFirst(

@@ -1,5 +1,5 @@
 # ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:e007a35eb0d80f7bba1933157753d0538bbae06191b63a58a5d87d7e1c94b560
+# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
 """llama_hf.prefill, last stages: their slots, how a batch fills them, and their runners."""
 
 from __future__ import annotations
@@ -94,7 +94,6 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-                capture_fill=0,
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
@@ -170,14 +169,29 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
         last_token_rows.check_index(live.requests, live.tokens)
         host.push()
 
-    def bind(self, batch: PrefillLastBatch, live: PrefillExtents) -> PrefillLastSlots:
+    def bind(
+        self,
+        batch: PrefillLastBatch,
+        boundary: Boundary,
+        live: PrefillExtents,
+    ) -> PrefillLastSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return PrefillLastSlots(
+        slots = PrefillLastSlots(
             positions=rows.upload("positions", batch.positions),
             slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
             cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
             last_token=rows.upload("last_token", batch.last_token),
         )
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        rows.check_index("last_token", live.tokens)
+        return slots
+
+    def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
 
 
 class _PrefillLast(

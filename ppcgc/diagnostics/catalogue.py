@@ -14,6 +14,7 @@ from ppcgc.diagnostics.model import Rule, Severity
 # modules that define rules, themselves or through what they import, in the order of the passes
 _PASSES = (
     "ppcgc.load",
+    "ppcgc.extend",
     "ppcgc.validate.schema",
     "ppcgc.resolve",
     "ppcgc.validate.rules",

@@ -25,11 +25,14 @@ class Header:
     abi: Code
 
 
-def emit(plan: Plan) -> dict[str, str]:
-    """The files of a family's package, by path below the output folder."""
+def emit(plan: Plan, origin: str | None = None) -> dict[str, str]:
+    """The files of a family's package, by path below the output folder.
+
+    ``origin`` is the spec as the headers name it, by default its file name.
+    """
     runners = tuple(runner_view(plan.family, runner) for runner in plan.runners)
     family = family_view(plan, runners)
-    header = _header(plan)
+    header = _header(plan, origin or plan.family.source)
     folder = plan.family.name
     files = {
         f"{folder}/__init__.py": _render("package.py.j2", header, family=family),
@@ -48,8 +51,8 @@ def emit(plan: Plan) -> dict[str, str]:
     return files
 
 
-def _header(plan: Plan) -> Header:
-    source = "".join(c if c.isprintable() else "?" for c in plan.family.source)
+def _header(plan: Plan, origin: str) -> Header:
+    source = "".join(c if c.isprintable() else "?" for c in origin)
     return Header(
         owner=Code(f"# ppcgc: generated from {source} by ppcgc {VERSION}, ABI {ABI}; do not edit"),
         fingerprint=Code(f"# spec: {plan.fingerprint}"),

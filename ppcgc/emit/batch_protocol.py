@@ -48,7 +48,7 @@ class PathTree:
         ]
         properties = tuple(
             ProtocolProperty(
-                name=identifier(step), type=child.annotation(*name, step), note=child.note
+                name=identifier(step), type=child.annotation(*name, step), note=_behind(child.note)
             )
             for step, child in self.children.items()
         )
@@ -58,3 +58,8 @@ class PathTree:
         """The type of this step as a property."""
         type_ = class_name(*name) if self.children or self.type is None else self.type
         return code("{} | None", type_) if self.optional else type_
+
+
+def _behind(note: Code) -> Code:
+    """A comment behind code; nothing for an inner step, which has none."""
+    return code("  {}", note) if str(note) else note

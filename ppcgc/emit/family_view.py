@@ -48,6 +48,7 @@ class FamilyView:
     boundary_keys: Code
     boundary_unpack: Code
     resets: bool
+    boundary_imports_torch: bool
     imports: tuple[Code, ...]
     exports: Code
     name_text: Code
@@ -79,6 +80,7 @@ def family_view(plan: Plan, runners: tuple[RunnerView, ...]) -> FamilyView:
         boundary_unpack=tuple_of(tuple(key.name for key in boundary))
         if len(boundary) == 1
         else Code(", ".join(str(key.name) for key in boundary)),
+        boundary_imports_torch=any(key.dtype != "model" for key in family.pipeline.boundary),
         resets=any(key.reset is not None for key in boundary),
         imports=_imports(family, runners),
         exports=_exports(family, runners),

@@ -51,8 +51,8 @@ def _grouped(slot: Slot) -> Code:
 
 
 def flat_name(slot: Slot) -> Identifier:
-    """A slot's name as one identifier: ``pp__hidden_states``, which no plain slot is called."""
-    return identifier(slot.name if slot.group is None else f"{slot.group}__{slot.name}")
+    """A slot's name as one identifier: ``pp_hidden_states``. A rule keeps them apart."""
+    return identifier(slot.name if slot.group is None else f"{slot.group}_{slot.name}")
 
 
 def padded_dim(shape: tuple[Extent, ...]) -> int | None:

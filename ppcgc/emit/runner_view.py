@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ppcgc.emit.batch_protocol import PathTree, ProtocolClass
 from ppcgc.emit.choose_code import choose_lines, extents_lines
 from ppcgc.emit.imports import import_line, in_import_order
 from ppcgc.emit.names import class_name
-from ppcgc.emit.slot_code import SlotCode
+from ppcgc.emit.slot_code import SlotCode, in_test
 from ppcgc.emit.source import (
     WIDTH,
     Code,
@@ -144,6 +144,7 @@ class RunnerView:
     rings: tuple[Code, ...]
     signatures: dict[str, Code]
     output_tensors: tuple[TensorView, ...]
+    imports_torch: bool
     require_graph: Code
     kinds: tuple[KindView, ...]
 
@@ -186,6 +187,7 @@ def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
         rings=tuple(ring for tensor in tensors for ring in (tensor.ring,) if ring is not None),
         signatures=_runner_signatures(extents, outputs, class_name(*batch)),
         output_tensors=tensors,
+        imports_torch=any(output.dtype != "model" for output in runner.outputs),
         require_graph=literal(runner.dispatch.require_graph),
         kinds=tuple(_kind_view(family, planned, kind, counts) for kind in planned.kinds),
     )
@@ -319,10 +321,10 @@ def _kind_view(
         make_slots=_construct(slots_class, slots, _allocate(in_block), *name),
         loads=bool(load),
         load=lines(load, 8),
-        bind_slots=_construct(slots_class, slots, {s.key: s.bind() for s in slots}, *name),
+        bind_slots=_construct(slots_class, slots, SlotCode.bind, *name),
         bind_checks=lines(checks, 8) if checks else None,
         capture_fills=_capture_fills(slots),
-        absent=tuple((s.source(), s.key) for s in slots if s.wants_eager_when_absent()),
+        absent=tuple((in_test(s.source()), s.key) for s in slots if s.wants_eager_when_absent()),
         full_shapes=len(in_block) < len(slots),
         keywords=typed,
         keyword_names=_keyword_names(keywords),
@@ -405,27 +407,35 @@ def _unpack(names: list[str]) -> Code:
     return Code(f"({inner}\n{' ' * 8}) = host.begin()")
 
 
-def _allocate(in_block: list[SlotCode]) -> dict[Code, Code]:
+FieldCode = Callable[[SlotCode, str, int], Code]  # a slot, ``name=``, where the line stands
+
+
+def _allocate(in_block: list[SlotCode]) -> FieldCode:
     """What each slot is made of: a view of the block, or its own rows in the arena."""
-    return {slot.key: code("host[{}]", literal(place)) for place, slot in enumerate(in_block)}
+    places = {slot.key: place for place, slot in enumerate(in_block)}
+
+    def made(slot: SlotCode, field: str, indent: int) -> Code:
+        if slot.key in places:
+            return Code(f"{field}host[{literal(places[slot.key])}]")
+        return slot.device_rows(field, indent)
+
+    return made
 
 
-def _construct(
-    cls: Identifier, slots: list[SlotCode], values: dict[Code, Code], *name: str
-) -> Code:
+def _construct(cls: Identifier, slots: list[SlotCode], field: FieldCode, *name: str) -> Code:
     """``PrefillFirstSlots(input_ids=..., pp=PrefillFirstPpSlots(...))``, always one a line."""
-    pad = " " * 12
-
-    def value(slot: SlotCode) -> Code:
-        return values.get(slot.key) or slot.device_rows()
-
-    parts: list[str] = []
+    indent = 12
+    pad = " " * indent
+    parts: list[Code] = []
     for group, members in _groups(slots):
         if group is None:
-            parts += [f"{slot.name}={value(slot)}" for slot in members]
+            parts += [field(slot, f"{slot.name}=", indent) for slot in members]
             continue
-        inner = "".join(f"\n{pad}    {identifier(s.slot.name)}={value(s)}," for s in members)
-        parts.append(f"{identifier(group)}={class_name(*name, group, 'slots')}({inner}\n{pad})")
+        inner = "".join(
+            f"\n{pad}    {field(s, f'{identifier(s.slot.name)}=', indent + 4)}," for s in members
+        )
+        made = class_name(*name, group, "slots")
+        parts.append(Code(f"{identifier(group)}={made}({inner}\n{pad})"))
     body = "".join(f"\n{pad}{part}," for part in parts)
     return Code(f"{cls}({body}\n{' ' * 8})" if parts else f"{cls}()")
 
@@ -473,7 +483,7 @@ def _batch_tree(
     for axis, path in counts.items():
         if isinstance(family.axis(axis).live, BatchCount):
             tree.add(path, Code("int"), _count_note(axis), optional=False)
-    for slot in slots:
+    for slot in sorted(slots, key=lambda slot: not slot.slot.cast):  # the uncast one has the say
         path_ = slot.batch_path()
         if path_ is not None:
             host = slot.slot.residency.value == "host"

@@ -127,8 +127,8 @@ class SlotCode:
             and any(ref.symbol in (Symbol.LIVE, Symbol.PADDED) for ref in refs(padding.value))
         )
 
-    def device_rows(self) -> Code:
-        """The slot's rows in the arena, one address for all buckets.
+    def device_rows(self, field: str, indent: int) -> Code:
+        """``field`` as the slot's rows in the arena, one address for all buckets.
 
         A slot that shows a key of the boundary is the very buffer that the key is received in.
         """
@@ -151,7 +151,7 @@ class SlotCode:
         ]
         if str(initial) != "0":
             parts.append(code("initial={}", initial))
-        return call(Code("arena.rows"), tuple(parts), BODY + 4)
+        return call(Code(f"{field}arena.rows"), tuple(parts), indent, after=1)
 
     # ------------------------------------------------------------ loading
 
@@ -166,6 +166,9 @@ class SlotCode:
                 body = self._pad_device()
             case _:
                 return []
+        if self.wants_eager_when_absent() and not self.in_block:
+            given = code("if {} is not None:  # it is, but for eager steps", self._on_view())
+            body = [given, *map(_deeper, body)]
         return [self.heading(), *body] if body else []
 
     def _load_block(self) -> list[Code]:
@@ -226,7 +229,8 @@ class SlotCode:
 
     def _compute(self, expr: Expr) -> Code:
         if any(ref.symbol is Symbol.ROW for ref in refs(expr)):
-            return code("{}.set_rows({})", self.rows, self._each_row(expr, LOADING))
+            values = self._each_row(expr, LOADING)
+            return call(code("{}.set_rows", self.rows), (values,), BODY)
         return code("{}.set_all({})", self.rows, self._expr(expr, LOADING))
 
     def _each_row(self, expr: Expr, where: Where) -> Code:
@@ -237,7 +241,7 @@ class SlotCode:
         if not isinstance(self.slot.absent, AbsentFill):
             return copy
         return [
-            code("if {} is None:", self.source()),
+            code("if {} is None:", in_test(self.source())),
             _deeper(fill),
             Code("else:"),
             *map(_deeper, copy),
@@ -265,8 +269,8 @@ class SlotCode:
 
     # ------------------------------------------------------------ eager steps
 
-    def bind(self) -> Code:
-        """The slot of an eager step, at live size."""
+    def bind(self, field: str, indent: int) -> Code:
+        """``field`` as the slot of an eager step, at live size."""
         slot = self.slot
         match slot.source:
             case BatchSource():
@@ -274,12 +278,12 @@ class SlotCode:
                 if self.wants_eager_when_absent():
                     head += "_if_given"
                 parts = (self.key, self.source(), *self._cast_word(), *self._absent_word())
-                return call(Code(head), parts, BODY + 4)
+                return call(Code(field + head), parts, indent, after=1)
             case BoundarySource(key=key):
-                return code("boundary.{}", identifier(key))
+                return Code(f"{field}boundary.{identifier(key)}")
             case ComputeSource(expr=expr) if any(r.symbol is Symbol.ROW for r in refs(expr)):
                 parts = (self.key, self._each_row(expr, BINDING), *self._dim())
-                return call(Code("rows.computed"), parts, BODY + 4)
+                return call(Code(f"{field}rows.computed"), parts, indent, after=1)
             case ComputeSource(expr=expr):
                 value = self._expr(expr, BINDING)
             case ConstSource(value=constant):
@@ -288,7 +292,7 @@ class SlotCode:
                 value = Code("0")
             case _:
                 raise TypeError(f"slot {slot.qualified}: {type(slot.source).__name__}")
-        return code("rows.filled({}, {})", self.key, value)
+        return call(Code(f"{field}rows.filled"), (self.key, value), indent, after=1)
 
     def bind_checks(self) -> list[Code]:
         """Checks of an eager step's host rows, as a load makes them."""
@@ -329,7 +333,8 @@ class SlotCode:
             parts.append(code("dim={}", literal(self.dim)))
         if self.in_block and (image := self._image()) is not None:
             parts.append(code("image={}", image))
-        return call(Code("rt.SlotInfo"), tuple(parts), indent)
+        parts += [code("{}={}", Code(key), literal(value)) for key, value in declared(slot).items()]
+        return call(Code("rt.SlotInfo"), tuple(parts), indent, after=1)
 
     def capture_fill(self) -> Code | None:
         """The value of every row at capture, where it does not follow from the role alone."""
@@ -436,7 +441,12 @@ def source_expression(path: tuple[str, ...]) -> Code:
     if not steps:
         return full
     nothing = " or ".join(f"{step} is None" for step in steps)
-    return Code(f"(None if {nothing} else {full})")
+    return Code(f"None if {nothing} else {full}")
+
+
+def in_test(source: Code) -> Code:
+    """A source as an operand: in brackets where it is a conditional itself."""
+    return Code(f"({source})") if " " in str(source) else source
 
 
 def extent_text(extent: Extent) -> str:
@@ -460,6 +470,35 @@ def padding_text(slot: Slot) -> str:
             return "keep"
         case _:
             return "none"
+
+
+def declared(slot: Slot) -> dict[str, str | float]:
+    """What the slot declares, in the spec's words, for `verify`'s second reading of a load."""
+    facts: dict[str, str | float] = {}
+    match slot.source:
+        case ComputeSource(expr=value):
+            facts = {"source": "compute", "rule": to_text(value)}
+        case ConstSource(value=value):
+            facts = {"source": "const", "rule": value_text(value)}
+        case BatchSource():
+            pass
+        case other:
+            facts = {"source": type(other).__name__.removesuffix("Source").lower()}
+    match slot.padding:
+        case FillPadding(value=value):
+            facts["fill"] = value_text(value)
+        case KeepPadding(initial=initial):
+            facts["fill"] = value_text(initial)
+    if isinstance(slot.absent, AbsentFill):
+        facts["absent"] = slot.absent.value
+    if slot.role.of_kind == "state" and slot.role.of is not None:
+        facts["of_state"] = slot.role.of
+    return facts
+
+
+def value_text(value: Expr | float) -> str:
+    """A number or an expression as a spec writes it."""
+    return str(value).lower() if isinstance(value, int | float) else to_text(value)
 
 
 def source_text(slot: Slot) -> str:

@@ -85,13 +85,16 @@ def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def call(head: Code, arguments: tuple[Code, ...], indent: int, tail: str = "") -> Code:
+def call(
+    head: Code, arguments: tuple[Code, ...], indent: int, tail: str = "", *, after: int = 0
+) -> Code:
     """``head(arguments)tail`` on one line where it fits, else one argument a line.
 
-    ``indent`` is where the statement stands; the first line is not indented.
+    ``indent`` is where the statement stands; the first line is not indented. ``after`` columns
+    follow on the last line.
     """
     flat = f"{head}({', '.join(map(str, arguments))}){tail}"
-    if indent + len(flat) <= WIDTH and "\n" not in flat:
+    if indent + len(flat) + after <= WIDTH and "\n" not in flat:
         return Code(flat)
     inner = "".join(f"\n{' ' * (indent + 4)}{argument}," for argument in arguments)
     return Code(f"{head}({inner}\n{' ' * indent}){tail}")

@@ -86,12 +86,12 @@ class TensorCode:
     def buffer(self, prefix: str) -> Code:
         key = literal(f"{prefix}.{self.tensor.name}")
         parts = (key, self.shape("rows"), self.shape("full"), self.dtype)
-        return call(code("{}=arena.rows", self.name), parts, ARGUMENT)
+        return call(code("{}=arena.rows", self.name), parts, ARGUMENT, after=1)
 
     def eager(self, value: Code) -> Code:
         label = literal(self.tensor.name)
         parts = (value, self.shape("live"), self.dtype, Code("self.device"), label)
-        return call(code("{}=rt.check_result", self.name), parts, ARGUMENT)
+        return call(code("{}=rt.check_result", self.name), parts, ARGUMENT, after=1)
 
 
 def output_view(family: Family, output: Output) -> TensorView:
@@ -144,7 +144,7 @@ def boundary_view(family: Family, key: BoundaryKey) -> TensorView:
         received=tensor.buffer("received"),
         receive=call(Code("rt.receive_rows"), (into, received, tensor.live(), label, *along), 8),
         reset=_reset(tensor, key),
-        check=call(code("{}=rt.check_received", name), check, ARGUMENT),
+        check=call(code("{}=rt.check_received", name), check, ARGUMENT, after=1),
     )
 
 
@@ -154,9 +154,9 @@ def _reset(tensor: TensorCode, key: BoundaryKey) -> Code | None:
     if dim is None or isinstance(key.padding, KeepPadding):
         return None
     extent = key.shape[dim]
-    count = code("rt.axis_count(live, axes, {})", literal(extent.axis))
-    if extent.scale != 1 or extent.offset:
-        count = Code(f"{count} * {extent.scale} + {extent.offset}")
+    scaled = f" * {extent.scale}" if extent.scale != 1 else ""
+    offset = f" + {extent.offset}" if extent.offset else ""
+    count = Code(f"rt.axis_count(live, axes, {literal(extent.axis)}){scaled}{offset}")
     parts: tuple[Code, ...] = (code("rows.{}", tensor.name), count)
     along = (code("dim={}", literal(dim)),) if dim else ()
     if isinstance(key.padding, RepeatLastPadding):

@@ -15,6 +15,12 @@ class Affine:
     offset: int
 
 
+def affine_expr(affine: Affine, axis: Ref) -> Expr:
+    """The one spelling of ``scale * axis + offset``, however it was written."""
+    scaled: Expr = axis if affine.scale == 1 else Arithmetic("*", Int(affine.scale), axis)
+    return scaled if affine.offset == 0 else Arithmetic("+", scaled, Int(affine.offset))
+
+
 def affine_in(expr: Expr, axis: Ref) -> Affine | None:
     """``expr`` as ``scale * axis + offset`` with integer constants; None when it has no such form.
 

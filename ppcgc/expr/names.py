@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from ppcgc.diagnostics.model import Span
 from ppcgc.expr.tokens import BadText, Kind, span_inside, tokenize
-from ppcgc.expr.tree import Expr, Name, Ref, Symbol
+from ppcgc.expr.tree import Below, Expr, Name, Ref, Symbol
 from ppcgc.expr.walk import nodes, replace_leaves
 
 
@@ -16,8 +16,8 @@ class Scope:
     """Which symbols an expression may use.
 
     ``bare_axis`` is what an axis name without a prefix stands for (``requests`` in
-    ``equals: requests``); None where axes need a prefix. ``place`` completes messages:
-    "in a shape".
+    ``equals: requests``); None where axes need a prefix. ``parallel`` are dotted names such as
+    ``tp.size``. ``place`` completes messages: "in a shape".
     """
 
     place: str
@@ -25,6 +25,10 @@ class Scope:
     axes: frozenset[str]
     symbols: frozenset[Symbol]
     bare_axis: Symbol | None = None
+    options: frozenset[str] = frozenset()
+    scalars: frozenset[str] = frozenset()
+    parallel: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
 
     def known(self) -> tuple[str, ...]:
         """Every name that may be written here, for suggestions."""
@@ -38,6 +42,15 @@ class Scope:
                 names += [f"{symbol.value}.{axis}" for axis in self.axes]
         if Symbol.AXIS_MAX in self.symbols:
             names += [f"{axis}.max" for axis in self.axes]
+        for symbol, declared in ((Symbol.OPTION, self.options), (Symbol.SCALAR, self.scalars)):
+            if symbol in self.symbols:
+                names += [f"{symbol.value}.{name}" for name in declared]
+        if Symbol.PARALLEL in self.symbols:
+            names += self.parallel
+        if Symbol.LAYER in self.symbols:
+            names.append("layer")
+        if Symbol.CUT in self.symbols:
+            names += ["cut.layer", *(f"kinds.{kind}" for kind in self.kinds)]
         return tuple(sorted(names))
 
 
@@ -53,12 +66,16 @@ class UnknownName:
 def name_refs(expr: Expr, scope: Scope) -> tuple[Expr, tuple[UnknownName, ...]]:
     """The tree with every :class:`Name` that has a meaning turned into a :class:`Ref`.
 
-    Names without a meaning stay as they are and are reported, each once.
+    ``kinds.k`` stays a :class:`Name`: it stands for a set of layers, not for a value. Names
+    without a meaning stay as they are and are reported, each once.
     """
-    unknown: dict[Name, UnknownName] = {}
+    unknown: dict[tuple[str, ...], UnknownName] = {}
     for node in nodes(expr):
+        if isinstance(node, Below) and not _knows_kind(node.kind, scope):
+            path = ("kinds", node.kind, "below")
+            unknown[path] = _unknown(path, scope)
         if isinstance(node, Name) and _meaning(node.path, scope) is None:
-            unknown[node] = _unknown(node.path, scope)
+            unknown[node.path] = _unknown(node.path, scope)
 
     def change(leaf: Expr) -> Expr:
         return (_meaning(leaf.path, scope) or leaf) if isinstance(leaf, Name) else leaf
@@ -85,7 +102,11 @@ def nearest(name: str, known: tuple[str, ...] | list[str]) -> str | None:
     return f"did you mean '{close[0]}'?" if close else None
 
 
-def _meaning(path: tuple[str, ...], scope: Scope) -> Ref | None:
+def _knows_kind(kind: str, scope: Scope) -> bool:
+    return Symbol.CUT in scope.symbols and kind in scope.kinds
+
+
+def _meaning(path: tuple[str, ...], scope: Scope) -> Ref | Name | None:
     match path:
         case (name,) if name in scope.axes and scope.bare_axis is not None:
             return Ref(scope.bare_axis, name)
@@ -96,7 +117,29 @@ def _meaning(path: tuple[str, ...], scope: Scope) -> Ref | None:
             return Ref(symbol, axis) if symbol in scope.symbols else None
         case (axis, "max") if axis in scope.axes and Symbol.AXIS_MAX in scope.symbols:
             return Ref(Symbol.AXIS_MAX, axis)
-    return None
+        case _:
+            return _declared_meaning(path, scope)
+
+
+def _declared_meaning(path: tuple[str, ...], scope: Scope) -> Ref | Name | None:
+    """Options, scalars, parallel groups, layers, cuts and kinds."""
+    found: Ref | Name
+    match path:
+        case ("options", name) if name in scope.options:
+            found = Ref(Symbol.OPTION, name)
+        case ("scalar", name) if name in scope.scalars:
+            found = Ref(Symbol.SCALAR, name)
+        case ("layer",):
+            found = Ref(Symbol.LAYER, "layer")
+        case ("cut", "layer"):
+            found = Ref(Symbol.CUT, "layer")
+        case ("kinds", kind):
+            return Name(path) if _knows_kind(kind, scope) else None
+        case _ if ".".join(path) in scope.parallel:
+            found = Ref(Symbol.PARALLEL, ".".join(path))
+        case _:
+            return None
+    return found if found.symbol in scope.symbols else None
 
 
 def _unknown(path: tuple[str, ...], scope: Scope) -> UnknownName:
@@ -108,10 +151,34 @@ def _unknown(path: tuple[str, ...], scope: Scope) -> UnknownName:
     if path[0] == "config":
         help = f"declare a dim with this path and name it here: 'dims: {{{path[-1]}: {written}}}'"
         return UnknownName(path, f"'{written}' cannot be read {scope.place}", help)
+    if path in _ELSEWHERE:
+        return UnknownName(path, f"'{written}' cannot be used {scope.place}", _ELSEWHERE[path])
+    if path[0] in ("tp", "dp") and path[1:] in (("size",), ("rank",)):
+        return _unknown_parallel(path, scope)
     if path[-1] in scope.dims | scope.axes or (path[0] in scope.axes and path[-1] == "max"):
+        return UnknownName(path, f"'{written}' cannot be used {scope.place}", _allowed(scope))
+    if path[0] == "scalar" and path[1:] and path[1] in scope.scalars:
         return UnknownName(path, f"'{written}' cannot be used {scope.place}", _allowed(scope))
     help = nearest(written, scope.known()) or _allowed(scope)
     return UnknownName(path, f"unknown name '{written}' {scope.place}", help)
+
+
+_ELSEWHERE = {
+    ("cut", "layer"): "only 'shape' and 'when' of a boundary key are evaluated at a cut",
+    ("layer",): "only 'if' of a layer kind is evaluated for each layer",
+}
+
+
+def _unknown_parallel(path: tuple[str, ...], scope: Scope) -> UnknownName:
+    group, word = path
+    written = f"{group}.{word}"
+    if word == "rank" and f"{group}.size" in scope.parallel:
+        help = "ranks have a value in 'compute' only"
+    elif f"{group}.size" in scope.parallel:
+        help = _allowed(scope)
+    else:
+        help = f"declare it at the top of the spec: 'parallel: {{{group}: build}}'"
+    return UnknownName(path, f"'{written}' cannot be used {scope.place}", help)
 
 
 def _allowed(scope: Scope) -> str:

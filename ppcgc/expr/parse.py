@@ -10,6 +10,7 @@ from ppcgc.diagnostics.model import Span
 from ppcgc.expr.tokens import BadText, ExprError, Kind, Token, span_inside, tokenize
 from ppcgc.expr.tree import (
     Arithmetic,
+    Below,
     Bool,
     CeilDiv,
     Compare,
@@ -203,8 +204,11 @@ class _Parser:
         token = self._take()
         if not self._sees("("):
             return Name(tuple(token.text.split(".")))
+        match token.text.split("."):
+            case ["kinds", kind, "below"]:
+                return self._below(kind)
         if token.text not in ("ceil", "min", "max"):
-            help = "the functions are ceil(a / b), min(...) and max(...)"
+            help = "the functions are ceil(a / b), min(...), max(...) and kinds.<name>.below(e)"
             raise BadText(f"unknown function '{token.text}'", token.start, token.end, help)
         self._take()
         if token.text == "ceil":
@@ -214,6 +218,12 @@ class _Parser:
             message = f"{token.text}() needs two operands or more"
             raise BadText(message, token.start, token.end)
         return Extreme(token.text, operands)
+
+    def _below(self, kind: str) -> Expr:
+        self._take()
+        limit = self._conditional()
+        self._expect(")", "to close below(), which takes one layer")
+        return Below(kind, limit)
 
     def _ceil(self) -> Expr:
         """``ceil(`` is taken: the two sides of its ``/`` are products of their own.

@@ -37,6 +37,8 @@ def ref_text(ref: Ref) -> str:
         return f"{ref.name}.max"
     if ref.symbol is Symbol.STATE_ROWS:
         return f"state.{ref.name}.rows"
+    if ref.symbol in (Symbol.PARALLEL, Symbol.LAYER):
+        return ref.name
     return f"{ref.symbol.value}.{ref.name}"
 
 

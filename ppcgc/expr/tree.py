@@ -13,7 +13,11 @@ from typing import TypeAlias
 
 
 class Symbol(Enum):
-    """What a name in an expression stands for."""
+    """What a name in an expression stands for.
+
+    ``Ref.name`` is the declared name, but for PARALLEL (``tp.size``, ``dp.rank``), CUT (``layer``)
+    and LAYER (``layer``).
+    """
 
     DIM = "dims"
     OPTION = "options"

@@ -7,7 +7,7 @@ takes part in ``0 * value``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -57,29 +57,38 @@ class KVPool:
             )
         return found
 
-    def tensors(self) -> list[Tensor]:
-        """Every tensor of the pool, keys before values, in layer order."""
-        return [t for kv in self.layers if kv is not None for t in (kv.keys, kv.values)]
+    def tensors(self, of: Container[int] | None = None) -> list[Tensor]:
+        """The tensors of the layers in ``of``, or all: keys before values, in layer order."""
+        return [
+            tensor
+            for layer_id, kv in enumerate(self.layers)
+            if kv is not None and (of is None or layer_id in of)
+            for tensor in (kv.keys, kv.values)
+        ]
 
 
 def allocate(
     shapes: Mapping[int, KVShape],
     *,
     layers: int,
-    rows: int,
+    rows: int | Mapping[int, int],
     dtype: torch.dtype,
     device: torch.device | str,
 ) -> KVPool:
-    """A zeroed pool of ``rows`` rows for the layer ids in ``shapes``, out of ``layers`` layers."""
+    """A zeroed pool for the layer ids in ``shapes``, out of ``layers`` layers.
 
-    def empty(heads: int, dim: int) -> Tensor:
-        return torch.zeros(rows, heads, dim, dtype=dtype, device=device)
+    ``rows``: of every layer, or by layer id.
+    """
 
-    def layer(shape: KVShape | None) -> LayerKV | None:
+    def layer(layer_id: int) -> LayerKV | None:
+        shape = shapes.get(layer_id)
         if shape is None:
             return None
-        return LayerKV(
-            keys=empty(shape.heads, shape.key_dim), values=empty(shape.heads, shape.value_dim)
-        )
+        count = rows if isinstance(rows, int) else rows[layer_id]
 
-    return KVPool(layers=tuple(layer(shapes.get(i)) for i in range(layers)))
+        def empty(dim: int) -> Tensor:
+            return torch.zeros(count, shape.heads, dim, dtype=dtype, device=device)
+
+        return LayerKV(keys=empty(shape.key_dim), values=empty(shape.value_dim))
+
+    return KVPool(layers=tuple(layer(layer_id) for layer_id in range(layers)))

@@ -7,9 +7,12 @@ weights, and none of them asks what it was given.
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from torch import Tensor, nn
 
 from ppcgc.hf.attention import (
+    Attention,
     DecodeAttention,
     DecodeView,
     PrefillAttention,
@@ -20,8 +23,15 @@ from ppcgc.hf.kv import KVPool
 from ppcgc.hf.stage import HFStage
 from ppcgc.runtime.errors import BuildError
 
+ViewT = TypeVar("ViewT")
 
-class _Runnable(nn.Module):
+
+class Runnable(nn.Module, Generic[ViewT]):
+    """One kind of attention over a stage. ``ViewT``: what that attention reads of a runner's view.
+
+    Raises LayerError for a pool that lacks a layer of the stage.
+    """
+
     start_layer: int
     end_layer: int
 
@@ -32,16 +42,13 @@ class _Runnable(nn.Module):
         for layer_id in range(stage.start_layer, stage.end_layer):
             pool.layer(layer_id)  # a pool of another stage is refused here, not in a graph
 
+    def attention(self, batch: ViewT) -> Attention:
+        """The attention of one forward."""
+        raise NotImplementedError
 
-class HFPrefill(_Runnable):
-    """Prefill on a stage that is not the last: hidden states [tokens, hidden]."""
-
-    def __init__(self, stage: HFStage, pool: KVPool) -> None:
-        super().__init__(stage, pool)
-        if stage.is_last:
-            raise BuildError(
-                f"stage [{stage.start_layer}, {stage.end_layer}) is the last: use HFPrefillLast"
-            )
+    def logit_rows(self, batch: ViewT) -> Tensor | None:
+        """int64 [rows]: which tokens the last stage gives logits for; None for all of them."""
+        return None
 
     def forward(
         self,
@@ -49,64 +56,58 @@ class HFPrefill(_Runnable):
         input_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         positions: Tensor,
-        batch: PrefillView,
+        batch: ViewT,
     ) -> Tensor:
-        hidden: Tensor = self.stage(
-            input_ids=input_ids,
-            inputs_embeds=inputs_embeds,
-            positions=positions,
-            attention=PrefillAttention(batch, self.pool),
-        )
-        return hidden
-
-
-class HFPrefillLast(_Runnable):
-    """Prefill on the last stage: logits [requests, vocab] of each prompt's last token."""
-
-    def __init__(self, stage: HFStage, pool: KVPool) -> None:
-        super().__init__(stage, pool)
-        if not stage.is_last:
-            raise BuildError(
-                f"stage [{stage.start_layer}, {stage.end_layer}) is not the last of "
-                f"{stage.layer_count} layers: use HFPrefill"
-            )
-
-    def forward(
-        self,
-        *,
-        input_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        positions: Tensor,
-        batch: PrefillLastView,
-    ) -> Tensor:
-        logits: Tensor = self.stage(
-            input_ids=input_ids,
-            inputs_embeds=inputs_embeds,
-            positions=positions,
-            attention=PrefillAttention(batch, self.pool),
-            logit_rows=batch.last_token,
-        )
-        return logits
-
-
-class HFDecode(_Runnable):
-    """A decode step on any stage: [requests, hidden], on the last stage [requests, vocab]."""
-
-    def forward(
-        self,
-        *,
-        input_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        positions: Tensor,
-        batch: DecodeView,
-    ) -> Tensor:
+        """Hidden states [tokens, hidden]; on the last stage logits [tokens or rows, vocab]."""
         result: Tensor = self.stage(
             input_ids=input_ids,
             inputs_embeds=inputs_embeds,
             positions=positions,
-            attention=DecodeAttention(batch, self.pool),
+            attention=self.attention(batch),
+            logit_rows=self.logit_rows(batch),
         )
         return result
+
+
+def check_last(stage: HFStage, *, last: bool, module: str, other: str) -> None:
+    """Raise BuildError for a module of the last stage on another one, or the other way round."""
+    if stage.is_last is not last:
+        raise BuildError(
+            f"{module}: stage [{stage.start_layer}, {stage.end_layer}) of {stage.layer_count} "
+            f"layers is {'not ' if last else ''}the last: use {other}"
+        )
+
+
+class HFPrefill(Runnable[PrefillView]):
+    """Prefill on a stage that is not the last: hidden states [tokens, hidden]."""
+
+    def __init__(self, stage: HFStage, pool: KVPool) -> None:
+        super().__init__(stage, pool)
+        check_last(stage, last=False, module="HFPrefill", other="HFPrefillLast")
+
+    def attention(self, batch: PrefillView) -> Attention:
+        return PrefillAttention(batch, self.pool)
+
+
+class HFPrefillLast(Runnable[PrefillLastView]):
+    """Prefill on the last stage: logits [requests, vocab] of each prompt's last token."""
+
+    def __init__(self, stage: HFStage, pool: KVPool) -> None:
+        super().__init__(stage, pool)
+        check_last(stage, last=True, module="HFPrefillLast", other="HFPrefill")
+
+    def attention(self, batch: PrefillLastView) -> Attention:
+        return PrefillAttention(batch, self.pool)
+
+    def logit_rows(self, batch: PrefillLastView) -> Tensor:
+        return batch.last_token
+
+
+class HFDecode(Runnable[DecodeView]):
+    """A decode step on any stage: [requests, hidden], on the last stage [requests, vocab]."""
+
+    def attention(self, batch: DecodeView) -> Attention:
+        return DecodeAttention(batch, self.pool)
 
 
 def prefill_module(stage: HFStage, pool: KVPool) -> HFPrefill | HFPrefillLast:

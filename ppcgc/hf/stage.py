@@ -83,16 +83,26 @@ class HFStage(nn.Module):
             logits: Tensor = self.model(**inputs, logits_to_keep=keep).logits
             return logits[0]
 
-    def new_pool(self, rows: int) -> KVPool:
+    @property
+    def sliding_layers(self) -> frozenset[int]:
+        """Global ids of the stage's layers that look back no further than a window."""
+        types = getattr(self.model.config.get_text_config(), "layer_types", None) or ()
+        owned = range(self.start_layer, self.end_layer)
+        return frozenset(i for i in owned if i < len(types) and types[i] == "sliding_attention")
+
+    def new_pool(self, rows: int, *, sliding_rows: int | None = None) -> KVPool:
         """A KV cache of ``rows`` rows for this stage, in its dtype and on its device.
 
-        Raises BuildError where a layer of the stage never attends (linear attention, say).
+        Sliding layers have ``sliding_rows`` rows where that is given. Raises BuildError where a
+        layer of the stage never attends (linear attention, say).
         """
         weight = next(self.parameters())
+        shapes = self.kv_shapes()
+        fewer = self.sliding_layers if sliding_rows is not None else frozenset()
         return allocate(
-            self.kv_shapes(),
+            shapes,
             layers=self.layer_count,
-            rows=rows,
+            rows={i: sliding_rows if sliding_rows and i in fewer else rows for i in shapes},
             dtype=weight.dtype,
             device=weight.device,
         )

@@ -94,6 +94,10 @@ class Hook:
     workspace: Expr | None = None
     staging: int = 1
     span: Span = field(compare=False)
+    spans: dict[str, Span] = field(compare=False, default_factory=dict)  # of the words written
+
+    def span_of(self, word: str) -> Span:
+        return self.spans.get(word, self.span)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +134,11 @@ class Runner:
     overlaps: tuple[str, ...] = ()  # runners that may run while this one does
     doc: str | None = None
     span: Span = field(compare=False)
+    spans: dict[str, Span] = field(compare=False, default_factory=dict)  # of the words written
+
+    def span_of(self, word: str) -> Span:
+        """Where a word of the runner was written; its name when it was left out."""
+        return self.spans.get(word, self.span)
 
     def capacity(self, axis: Axis) -> int:
         """The most rows of an axis here: its own ``max`` where the runner does not lower it."""

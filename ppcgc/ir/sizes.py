@@ -146,3 +146,4 @@ class Scalar:
     mode: ConstScalar | BucketScalar | KeyScalar | FreeScalar
     presence_of: str | None = None
     span: Span = field(compare=False)
+    mode_span: Span | None = field(compare=False, default=None)

@@ -6,7 +6,7 @@ from ppcgc.ir import Family, Runner
 from ppcgc.plan.buckets import bucket_table, columns
 from ppcgc.plan.fingerprint import fingerprint
 from ppcgc.plan.model import BucketPlan, KindPlan, Placement, Plan, RunnerPlan, SlotPlan
-from ppcgc.plan.stages import kinds_of
+from ppcgc.plan.stages import kinds_of, places_of
 
 __all__ = ["BucketPlan", "KindPlan", "Placement", "Plan", "RunnerPlan", "SlotPlan", "plan"]
 
@@ -27,5 +27,5 @@ def _runner_plan(family: Family, runner: Runner) -> RunnerPlan:
         axes=tuple(rule.axis for rule in runner.buckets),
         columns=columns(runner),
         buckets=bucket_table(runner, axes),
-        kinds=kinds_of(runner),
+        kinds=kinds_of(runner, places_of(family.pipeline)),
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from ppcgc.expr.evaluate import evaluate, evaluate_extent
+from ppcgc.expr.evaluate import evaluate_extent
 from ppcgc.expr.tree import Ref, Symbol
-from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     Axis,
     BucketRule,
@@ -21,35 +20,29 @@ from ppcgc.ir import (
     Runner,
     Scalar,
 )
-from ppcgc.plan.intervals import Interval, impossible
+from ppcgc.plan.counts import axes_named, count_expr, count_order, in_order_of_need
+from ppcgc.plan.intervals import Interval
 from ppcgc.plan.model import BucketPlan
+from ppcgc.plan.reach import Space, fullest, patience
+
+Axes = Mapping[str, Axis]
 
 
-def bucket_table(runner: Runner, axes: Mapping[str, Axis]) -> tuple[BucketPlan, ...]:
+def bucket_table(runner: Runner, axes: Axes) -> tuple[BucketPlan, ...]:
     """Every reachable bucket, ascending by padded rows in the order of ``columns``.
 
-    A combination that no live counts within ``limits`` can ask for gets no graph.
+    A combination that no live counts within ``limits`` can ask for gets no graph. Raises
+    EvaluationError for a derived size without a value, SearchError for limits beyond reason.
     """
-    own = {
-        rule.axis: tuple(_ranges(rule, axes[rule.axis], runner.capacity(axes[rule.axis])))
-        for rule in runner.buckets
-        if isinstance(rule, ListedBuckets | MaxBucket)
-    }
-    own.update({scalar.name: scalar_ranges(scalar) for scalar in runner.scalars})
-    following, names, table = follow_order(runner), columns(runner), []
-    for ranges in product(*own.values()):
-        live = dict(zip(own, ranges, strict=True))
-        padded = {name: high for name, (_, high) in live.items()}
-        for rule in following:
-            padded[rule.axis] = derived_rows(rule, padded)
-            if not isinstance(rule, EqualsBuckets):
-                live[rule.axis] = (0, padded[rule.axis])
-        at_capture = _capture_rows(runner, following, live)
-        if at_capture is not None:
+    names, table, cuts = columns(runner), [], patience()
+    for padded, served in combinations(runner, axes):
+        counts = fullest(_space(runner, axes, served), cuts)
+        if counts is not None:
+            live = {ref.name: count for ref, count in counts.items()}
             table.append(
                 BucketPlan(
                     padded=tuple(padded[name] for name in names),
-                    live=tuple(at_capture[name] for name in names),
+                    live=tuple(live[name] for name in names),
                 )
             )
     return tuple(sorted(table, key=lambda bucket: bucket.padded))
@@ -59,6 +52,29 @@ def columns(runner: Runner) -> tuple[str, ...]:
     """What a bucket's numbers stand for: axes in the order of ``buckets``, then scalars."""
     axes = tuple(rule.axis for rule in runner.buckets)
     return (*axes, *(scalar.name for scalar in runner.scalars))
+
+
+def combinations(
+    runner: Runner, axes: Axes
+) -> Iterator[tuple[dict[str, int], dict[str, Interval]]]:
+    """Each combination of sizes: padded rows by column, and the counts that they serve.
+
+    Limits are not looked at. Raises EvaluationError for a derived size without a value.
+    """
+    own = {
+        rule.axis: tuple(_ranges(rule, axes[rule.axis], runner.capacity(axes[rule.axis])))
+        for rule in runner.buckets
+        if isinstance(rule, ListedBuckets | MaxBucket)
+    }
+    own.update({scalar.name: scalar_ranges(scalar) for scalar in runner.scalars})
+    following = follow_order(runner)
+    for ranges in product(*own.values()):
+        served = dict(zip(own, ranges, strict=True))
+        padded = {name: high for name, (_, high) in served.items()}
+        for rule in following:
+            padded[rule.axis] = derived_rows(rule, padded)
+            served[rule.axis] = (0, padded[rule.axis])
+        yield padded, served
 
 
 def scalar_ranges(scalar: Scalar) -> tuple[Interval, ...]:
@@ -79,34 +95,29 @@ def scalar_ranges(scalar: Scalar) -> tuple[Interval, ...]:
 
 
 def follow_order(runner: Runner) -> tuple[BucketRule, ...]:
-    """The axes that follow others, each after those it follows. A rule refused cycles before."""
-    waiting = [rule for rule in runner.buckets if not isinstance(rule, ListedBuckets | MaxBucket)]
-    known = {rule.axis for rule in runner.buckets} - {rule.axis for rule in waiting}
-    ordered: list[BucketRule] = []
-    while waiting:
-        ready = next(rule for rule in waiting if follows(rule) <= known)
-        waiting.remove(ready)
-        known.add(ready.axis)
-        ordered.append(ready)
-    return tuple(ordered)
+    """The rules whose sizes follow other axes, each after those it follows."""
+    rules = {rule.axis: rule for rule in runner.buckets}
+    order = in_order_of_need({axis: follows(rule) for axis, rule in rules.items()})
+    derived = (rules[axis] for axis in order)
+    return tuple(rule for rule in derived if not isinstance(rule, ListedBuckets | MaxBucket))
 
 
 def follows(rule: BucketRule) -> frozenset[str]:
-    """The axes that a derived axis is computed from."""
+    """The axes that a derived size is computed from."""
     if isinstance(rule, ListedBuckets | MaxBucket):
         return frozenset()
-    return frozenset(
-        ref.name for ref in refs(rule.expr) if ref.symbol in (Symbol.LIVE, Symbol.PADDED)
-    )
+    return axes_named(rule.expr)
 
 
 def derived_rows(rule: BucketRule, rows: Mapping[str, int]) -> int:
-    """The rows of a derived axis, from the rows of the axes it follows."""
+    """The padded rows of a derived axis, from the padded rows of the axes it follows.
+
+    Raises EvaluationError for a size without a value or below 0.
+    """
     if isinstance(rule, ListedBuckets | MaxBucket):
         raise TypeError(f"axis {rule.axis} follows no other")
-    symbols = (Symbol.LIVE, Symbol.PADDED)
-    env = {Ref(symbol, axis): count for symbol in symbols for axis, count in rows.items()}
-    return evaluate_extent(rule.expr, env)
+    symbol = Symbol.LIVE if isinstance(rule, EqualsBuckets) else Symbol.PADDED
+    return evaluate_extent(rule.expr, {Ref(symbol, axis): count for axis, count in rows.items()})
 
 
 def _ranges(rule: BucketRule, axis: Axis, capacity: int) -> Iterator[Interval]:
@@ -121,36 +132,18 @@ def _ranges(rule: BucketRule, axis: Axis, capacity: int) -> Iterator[Interval]:
         least = size + 1
 
 
-def _capture_rows(
-    runner: Runner, following: tuple[BucketRule, ...], live: Mapping[str, Interval]
-) -> dict[str, int] | None:
-    """Live rows for a bucket's capture batch: as full as the limits allow; None if unreachable."""
-    box: dict[Ref, Interval] = {Ref(Symbol.LIVE, axis): span for axis, span in live.items()}
-    if any(impossible(limit.expr, box) for limit in runner.limits):
-        return None
-    candidates = [_with_following(corner, following) for corner in _corners(live)]
-    for rows in candidates:
-        env = {Ref(Symbol.LIVE, axis): count for axis, count in rows.items()}
-        if all(evaluate(limit.expr, env) is True for limit in runner.limits):
-            return rows
-    return None if runner.limits and not _may_hold_inside(runner, live) else candidates[0]
-
-
-def _corners(live: Mapping[str, Interval]) -> Iterator[dict[str, int]]:
-    """Fullest first: the greatest of every axis, then fewer of them."""
-    choices = [tuple(dict.fromkeys((high, low))) for low, high in live.values()]
-    for counts in product(*choices):
-        yield dict(zip(live, counts, strict=True))
-
-
-def _with_following(rows: dict[str, int], following: tuple[BucketRule, ...]) -> dict[str, int]:
-    rows = dict(rows)
-    for rule in following:
-        if isinstance(rule, EqualsBuckets):
-            rows[rule.axis] = derived_rows(rule, rows)
-    return rows
-
-
-def _may_hold_inside(runner: Runner, live: Mapping[str, Interval]) -> bool:
-    """Whether limits that hold at no corner could still hold between them: assume they could."""
-    return any(high - low > 1 for low, high in live.values())
+def _space(runner: Runner, axes: Axes, served: Mapping[str, Interval]) -> Space:
+    """The counts that the ranges ``served`` leave to a batch."""
+    exprs = {rule.axis: count_expr(rule, axes[rule.axis]) for rule in runner.buckets}
+    stated = {Ref(Symbol.LIVE, axis): served[axis] for axis, expr in exprs.items() if expr is None}
+    stated.update({Ref(Symbol.SCALAR, s.name): served[s.name] for s in runner.scalars})
+    following = [(axis, exprs[axis]) for axis in count_order(runner, axes)]
+    return Space(
+        stated=stated,
+        following=tuple(
+            (Ref(Symbol.LIVE, axis), expr, served[axis])
+            for axis, expr in following
+            if expr is not None
+        ),
+        limits=tuple(limit.expr for limit in runner.limits),
+    )

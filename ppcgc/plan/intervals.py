@@ -52,18 +52,16 @@ def verdict(condition: Expr, box: Box) -> bool | None:
             a, b = bounds(left, box), bounds(right, box)
             return None if a is None or b is None else _compare(op, a, b)
         case In(item, choices):
-            known = bounds(item, box)
-            among = [bounds(choice, box) for choice in choices]
-            if known is None or None in among:
-                return None
-            apart = all(_compare("==", known, one) is False for one in among if one is not None)
-            return False if apart else None
+            found = {verdict(Compare("==", item, choice), box) for choice in choices}
+            return False if found == {False} else None
         case IfElse(then, test, otherwise):
-            a, b = verdict(then, box), verdict(otherwise, box)
             chosen = verdict(test, box)
-            if chosen is not None:
-                return a if chosen else b
-            return a if a == b else None
+            outcomes = {
+                verdict(part, box)
+                for part, taken in ((then, True), (otherwise, False))
+                if chosen is None or chosen is taken
+            }
+            return outcomes.pop() if len(outcomes) == 1 else None
         case _:
             return None
 
@@ -144,9 +142,8 @@ def _arithmetic(op: str, a: Interval, b: Interval) -> Interval | None:
         case "//" if b[0] > 0:
             return _hull([x // y for x in a for y in b])
         case "%" if b[0] > 0:
-            if 0 <= a[0] and a[1] < b[0]:
-                return a
-            return 0, b[1] - 1
+            one_period = b[0] == b[1] and a[0] // b[0] == a[1] // b[0]
+            return (a[0] % b[0], a[1] % b[0]) if one_period else (0, b[1] - 1)
         case _:
             return None
 

@@ -6,7 +6,9 @@ from ppcgc.ir import (
     STAGE_GROUPS,
     BatchSource,
     ComputeSource,
+    EvenStages,
     KeepPadding,
+    Pipeline,
     Place,
     Residency,
     Runner,
@@ -17,26 +19,37 @@ from ppcgc.plan.model import KindPlan, Placement, SlotPlan
 LATER = STAGE_GROUPS["later"]
 
 
-def kinds_of(runner: Runner) -> tuple[KindPlan, ...]:
+def places_of(pipeline: Pipeline) -> tuple[Place, ...]:
+    """The places that stages of the pipeline can have; all of them when the build decides."""
+    stages = pipeline.stages
+    if isinstance(stages, EvenStages):
+        return tuple(Place)
+    if len(stages) == 1:
+        return (Place.ONLY,)
+    between = (Place.MIDDLE,) if len(stages) > 2 else ()
+    return (Place.FIRST, *between, Place.LAST)
+
+
+def kinds_of(runner: Runner, places: tuple[Place, ...] = tuple(Place)) -> tuple[KindPlan, ...]:
     """Places grouped by equal slots and equal bindings, in the order of the pipeline.
 
     Places that take a boundary and places that do not are never of one kind.
     """
     groups: dict[object, list[Place]] = {}
-    for place in (place for place in Place if place in runner.places):
+    for place in (place for place in places if place in runner.places):
         names = tuple(slot.qualified for slot in runner.slots if place in slot.stages or slot.owns)
         groups.setdefault((place in LATER, names, runner.forward.at(place)), []).append(place)
     return tuple(
         KindPlan(
-            name=_kind_name(places),
-            places=tuple(places),
+            name=_kind_name(kind),
+            places=tuple(kind),
             slots=tuple(
                 SlotPlan(slot=slot, placement=placement_of(slot))
                 for slot in runner.slots
-                if places[0] in slot.stages or slot.owns
+                if kind[0] in slot.stages or slot.owns
             ),
         )
-        for places in groups.values()
+        for kind in groups.values()
     )
 
 

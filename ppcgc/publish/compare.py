@@ -10,8 +10,8 @@ from ppcgc.publish.ownership import (
     PublishError,
     first_line,
     is_owned,
+    known_origin,
     read_first_line,
-    spec_name,
 )
 
 
@@ -92,17 +92,17 @@ def _target(out: Path, name: str) -> Path:
 
 
 def _stale(files: Mapping[str, str], out: Path) -> Iterator[str]:
-    """Owned files that are not generated: those in a package that is, and those made from a
-    spec of the same name (its family was renamed)."""
+    """Owned files that are not generated: those in a package that is, and those made from the
+    very spec that now makes another package (its family was renamed)."""
     packages = {PurePosixPath(name).parts[0] for name in files if "/" in name}
-    specs = {spec_name(first_line(text)) for text in files.values()} - {None}
+    specs = {known_origin(first_line(text)) for text in files.values()} - {None}
     for path in _modules_below(out):
         name = path.relative_to(out).as_posix()
         if name in files:
             continue
         first = read_first_line(path)
         in_package = "/" in name and PurePosixPath(name).parts[0] in packages
-        if is_owned(first) and (in_package or spec_name(first) in specs):
+        if is_owned(first) and (in_package or known_origin(first) in specs):
             yield name
 
 

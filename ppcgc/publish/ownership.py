@@ -6,20 +6,30 @@ import re
 from pathlib import Path
 
 MARK = "# ppcgc:"
-_HEADER = re.compile(rf"{MARK} generated from (.+?)(?: by ppcgc .*|[;,].*)?")
+_HEADER = re.compile(rf"{MARK} generated from (.+) by ppcgc .*")
 
 
 class PublishError(Exception):
     """The output folder cannot be used as it is. The message says which path and why."""
 
 
-def spec_name(first_line: str) -> str | None:
-    """The spec's file name in a header line ``# ppcgc: generated from llama.yaml by ppcgc …``.
+def origin(first_line: str) -> str | None:
+    """The spec in a header line ``# ppcgc: generated from specs/llama.yaml by ppcgc …``.
 
     None when the line is no such header.
     """
     match = _HEADER.fullmatch(first_line)
     return match.group(1) if match else None
+
+
+def known_origin(first_line: str) -> str | None:
+    """The spec of a header that says where the spec lies, else None.
+
+    A name without a folder may be the name of several specs: nothing that is removed may be
+    chosen by it.
+    """
+    found = origin(first_line)
+    return found if found is not None and "/" in found else None
 
 
 def first_line(text: str) -> str:

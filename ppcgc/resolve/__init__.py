@@ -11,6 +11,7 @@ from __future__ import annotations
 from ppcgc.diagnostics.model import Diagnostic, in_order
 from ppcgc.ir import Family
 from ppcgc.nodes import Document
+from ppcgc.resolve.choices import resolve_options
 from ppcgc.resolve.constants import constants
 from ppcgc.resolve.context import Context, need, optional_text, text
 from ppcgc.resolve.names import check_name
@@ -29,6 +30,7 @@ def resolve(document: Document) -> tuple[Family | None, list[Diagnostic]]:
     context = Context(document)
     name = need(document.root, "family")
     check_name(context, "family", text(name), name.span)
+    options = resolve_options(context)
     dims = resolve_dims(context)
     axes = resolve_axes(context)
     states = resolve_states(context)
@@ -45,6 +47,8 @@ def resolve(document: Document) -> tuple[Family | None, list[Diagnostic]]:
         states=states,
         pipeline=pipeline,
         runners=runners,
+        options=options,
+        parallel=context.parallel,
         source=document.name,
         span=document.root.span,
     )

@@ -13,7 +13,7 @@ from ppcgc.expr.names import Scope, name_refs, nearest, span_of_name
 from ppcgc.expr.parse import parse
 from ppcgc.expr.tokens import ExprError
 from ppcgc.expr.tree import Bool, Expr, Int, Symbol
-from ppcgc.expr.typing import ExprType, type_problem
+from ppcgc.expr.typing import ExprType, OptionTypes, type_problem
 from ppcgc.nodes import Document, Entry, Mapping, Node, Scalar, Sequence
 from ppcgc.resolve import rules
 
@@ -85,6 +85,11 @@ def spans_of(node: Node) -> dict[str, Span]:
     return {entry.key: entry.value.span for entry in entries(node)}
 
 
+PARALLEL_WORDS = ("size", "rank")
+# what is known when a runner is built, wherever a size may be an expression
+BUILD = (Symbol.DIM, Symbol.AXIS_MAX, Symbol.OPTION, Symbol.PARALLEL)
+
+
 class Context:
     """The names that a spec declares, and what was found so far."""
 
@@ -99,6 +104,10 @@ class Context:
         self.boundary_keys = tuple(
             text(need(key, "name")) for key in items(get(pipeline, "boundary"))
         )
+        kinds = entries(get(need(pipeline, "layers"), "kinds"))
+        self.kinds = frozenset(entry.key for entry in kinds)
+        self.parallel = frozenset(entry.key for entry in entries(get(root, "parallel")))
+        self.options = _option_types(get(root, "options"))
 
     def report(
         self,
@@ -124,13 +133,26 @@ class Context:
 
     # ------------------------------------------------------------ expressions
 
-    def scope(self, place: str, *symbols: Symbol, bare_axis: Symbol | None = None) -> Scope:
+    def scope(
+        self,
+        place: str,
+        *symbols: Symbol,
+        bare_axis: Symbol | None = None,
+        scalars: frozenset[str] = frozenset(),
+        ranks: bool = False,
+    ) -> Scope:
+        """The names of this spec that are legal in a place. ``scalars`` are the runner's own."""
+        words = PARALLEL_WORDS if ranks else PARALLEL_WORDS[:1]
         return Scope(
             place=place,
             dims=self.dims,
             axes=self.axes,
             symbols=frozenset(symbols),
             bare_axis=bare_axis,
+            options=frozenset(self.options.types),
+            scalars=scalars,
+            parallel=frozenset(f"{group}.{word}" for group in self.parallel for word in words),
+            kinds=self.kinds,
         )
 
     def expression(
@@ -146,7 +168,7 @@ class Context:
             self.report(rules.UNKNOWN_NAME, span, name.message, name.help)
         if unknown:
             return None
-        problem = type_problem(expr, wanted)
+        problem = type_problem(expr, wanted, self.options)
         if problem is not None:
             self.report(rules.EXPRESSION_TYPE, node.span, problem)
             return None
@@ -175,3 +197,21 @@ class Context:
         if dtype == "bool" and isinstance(literal, int):
             return Int(literal)
         return self.expression(node, scope, wanted)
+
+
+def _option_types(node: Node | None) -> OptionTypes:
+    """What each option is to expressions, from its long form or from its default alone."""
+    types: dict[str, ExprType] = {}
+    words: dict[str, tuple[str, ...]] = {}
+    for entry in entries(node):
+        if isinstance(entry.value, Scalar):
+            is_bool = isinstance(scalar(entry.value), bool)
+            types[entry.key] = ExprType.CONDITION if is_bool else ExprType.INTEGER
+            continue
+        types[entry.key] = _OPTION_TYPES[text(need(entry.value, "type"))]
+        if types[entry.key] is ExprType.WORD:
+            words[entry.key] = tuple(text(word) for word in items(need(entry.value, "choices")))
+    return OptionTypes(types, words)
+
+
+_OPTION_TYPES = {"bool": ExprType.CONDITION, "int": ExprType.INTEGER, "enum": ExprType.WORD}

@@ -7,23 +7,26 @@ from ppcgc.ir import (
     BoundaryValue,
     BoundTo,
     Forward,
+    HookValue,
     LiteralValue,
     PaddedValue,
+    ScalarValue,
     SlotValue,
     ViewValue,
 )
 from ppcgc.nodes import Node, Scalar
 from ppcgc.resolve.context import Context, entries, get, need, scalar, text
 from ppcgc.resolve.names import check_name
+from ppcgc.resolve.sources import RunnerNames
 
 
-def resolve_forward(context: Context, node: Node, slots: tuple[str, ...]) -> Forward:
+def resolve_forward(context: Context, node: Node, names: RunnerNames) -> Forward:
     """``later`` binds middle and last, ``only`` defaults to first, a place of its own wins.
 
     Every place gets every keyword: those that it does not bind are None.
     """
-    written = {entry.key: _bindings(context, entry.value, slots) for entry in entries(node)}
-    first = written["first"]
+    written = {entry.key: _bindings(context, entry.value, names) for entry in entries(node)}
+    first = written.get("first", ())
     later = written.get("later", ())
     by_place = {
         "only": written.get("only", first),
@@ -52,24 +55,30 @@ def _unbound(
     )
 
 
-def _bindings(context: Context, node: Node, slots: tuple[str, ...]) -> tuple[Binding, ...]:
+def _bindings(context: Context, node: Node, names: RunnerNames) -> tuple[Binding, ...]:
     found = []
     for entry in entries(node):
         check_name(context, "forward keyword", entry.key, entry.key_span)
-        value = _value(context, entry.value, slots)
+        value = _value(context, entry.value, names)
         if value is not None:
             found.append(Binding(keyword=entry.key, value=value, span=entry.value.span))
     return tuple(found)
 
 
-def _value(context: Context, node: Node, slots: tuple[str, ...]) -> BoundTo | None:
+def _value(context: Context, node: Node, names: RunnerNames) -> BoundTo | None:
     if not isinstance(node, Scalar):
         return LiteralValue(value=scalar(_literal(node)))
     root, _, name = text(node).partition(".")
     if root == "view":
         return ViewValue()
     if root == "slot":
-        return SlotValue(name=name) if context.known("slot", name, slots, node.span) else None
+        return _slot_value(context, name, names, node)
+    if root == "scalar":
+        known = context.known("scalar", name, names.scalars, node.span)
+        return ScalarValue(name=name) if known else None
+    if root == "hook":
+        known = context.known("hook", name, names.hooks, node.span)
+        return HookValue(name=name) if known else None
     if root == "padded":
         known = context.known("axis", name, context.axes, node.span)
         return PaddedValue(axis=name) if known else None
@@ -77,6 +86,11 @@ def _value(context: Context, node: Node, slots: tuple[str, ...]) -> BoundTo | No
         return BoundaryValue(key=None)
     known = context.known("boundary key", name, context.boundary_keys, node.span)
     return BoundaryValue(key=name) if known else None
+
+
+def _slot_value(context: Context, name: str, names: RunnerNames, node: Node) -> SlotValue | None:
+    known = context.known("slot", name, names.slots, node.span)
+    return SlotValue(name=name) if known else None
 
 
 def _literal(node: Node) -> Node:

@@ -31,6 +31,10 @@ _BESIDE_TENSORS = frozenset({
 _MODULES = frozenset({
     "boundary", "collections", "dataclasses", "family", "ppcgc", "runtime", "torch", "typing",
 })  # fmt: skip
+# the reasons for an eager step that the runtime gives itself
+_REASONS = frozenset({
+    "absent", "fits", "max_padding", "over_capacity", "requested", "uneven", "unreachable",
+})  # fmt: skip
 _SOFT_KEYWORDS = frozenset(keyword.softkwlist) - {"_"}
 
 # what may not be the name of a kind of thing, and who uses it there
@@ -47,9 +51,13 @@ _TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
         (_IN_EXPRESSIONS, "expressions"),
         (frozenset({"check", "device"}), "the generated State"),
     ),
+    "option": ((frozenset({"from_config", "layer_count"}), "the generated options"),),
+    "scalar": ((frozenset({"count", "index"}), "the named tuple of the graph key"),),
+    "hook": ((_BESIDE_TENSORS, "generated classes"),),
     "slot": ((_BESIDE_TENSORS, "generated classes"),),
     "boundary key": ((_BESIDE_TENSORS, "generated classes"),),
     "output": ((_BESIDE_TENSORS, "generated classes"),),
+    "reason": ((_REASONS, "the runtime's own reasons"),),
     "runner": ((_MODULES, "generated packages"),),
     "family": ((_MODULES, "generated packages"),),
 }

@@ -1,4 +1,4 @@
-"""PPC120 to PPC130: names, references and expressions that resolve cannot make sense of."""
+"""PPC120 to PPC129: names, references and expressions that resolve cannot make sense of."""
 
 from __future__ import annotations
 
@@ -229,4 +229,33 @@ CIRCULAR_DIMS = rule(
     dims: {heads: hidden // 64, hidden: config.hidden_size}
     ```
     """,
+)
+PADDING_BY_AXIS = rule(
+    "PPC129",
+    "padding-by-axis",
+    """
+    Padding by axis does not name exactly the two axes of its slot.
+
+    **What.** A slot with two axes has one padding for both, or one for each: cells where the
+    first axis is not live take its padding, cells where only the second is not take the
+    second's.
+
+    **Why it hurts.** Cells of the axis that is left out would hold what an earlier batch left.
+    Seen in: sgl-project/sglang#24743.
+
+    **Bad**
+
+    ```yaml
+    axis: [requests, chunks]
+    padding: {requests: zero}
+    ```
+
+    **Good**
+
+    ```yaml
+    axis: [requests, chunks]
+    padding: {requests: zero, chunks: repeat_last}
+    ```
+    """,
+    cases=(1, 41),
 )

@@ -1,41 +1,36 @@
-"""Runners: buckets, limits, dispatch, and their slots, forward and outputs."""
+"""Runners: what each adds to the family, and its buckets, slots, forward and outputs."""
 
 from __future__ import annotations
 
-from ppcgc.diagnostics.model import Related, Span
-from ppcgc.expr.tree import Expr, Ref, Symbol
-from ppcgc.expr.typing import ExprType
-from ppcgc.ir import (
-    BucketRule,
-    Dispatch,
-    EqualsBuckets,
-    Limit,
-    ListedBuckets,
-    MaxBucket,
-    PaddedBuckets,
-    Place,
-    Runner,
-)
-from ppcgc.nodes import Entry, Node, Scalar, Sequence
+from ppcgc.diagnostics.model import Related
+from ppcgc.expr.tree import Ref, Symbol
+from ppcgc.ir import KeyScalar, Place, Runner
+from ppcgc.ir import Scalar as KeyedScalar
+from ppcgc.nodes import Entry, Node, Scalar
 from ppcgc.resolve import rules
-from ppcgc.resolve.constants import with_constants
+from ppcgc.resolve.boundary import resolve_overrides
+from ppcgc.resolve.buckets import resolve_buckets, resolve_limits
 from ppcgc.resolve.context import (
     Context,
     entries,
-    flag,
     get,
     integer,
     items,
     need,
     optional_text,
-    scalar,
     spans_of,
     text,
 )
+from ppcgc.resolve.dispatch import resolve_dispatch
+from ppcgc.resolve.eligibility import resolve_eager_when
 from ppcgc.resolve.forward import resolve_forward
+from ppcgc.resolve.hooks import hook_names, resolve_hooks
 from ppcgc.resolve.names import check_distinct_identifiers, check_name
 from ppcgc.resolve.outputs import resolve_outputs
+from ppcgc.resolve.scalars import inherited, resolve_scalars
 from ppcgc.resolve.slots import resolve_slots, slot_names
+from ppcgc.resolve.sources import RunnerNames, presence_scalar
+from ppcgc.resolve.stages import resolve_places
 
 DEFAULT_MAX_GRAPHS = 64
 _STAGE_WORDS = frozenset({"later"} | {place.value for place in Place})
@@ -65,106 +60,91 @@ def _runner(context: Context, entry: Entry, known: dict[Ref, int]) -> Runner:
     check_name(context, "runner", entry.key, entry.key_span)
     slots = need(node, "slots")
     max_graphs = get(node, "max_graphs")
+    axis_max = _axis_max(context, get(node, "axes"))
+    capacities = known | {Ref(Symbol.AXIS_MAX, axis): rows for axis, rows in axis_max}
+    scalars = (*resolve_scalars(context, node), *_presence(context, node))
+    names = RunnerNames(
+        slots=slot_names(slots),
+        scalars=_scalar_names(context, node),
+        hooks=hook_names(context, node),
+    )
     return Runner(
         name=entry.key,
-        buckets=_buckets(context, need(node, "buckets"), known),
-        limits=_limits(context, get(node, "limits"), known),
-        dispatch=_dispatch(context, get(node, "dispatch"), entry.key_span),
+        buckets=resolve_buckets(context, need(node, "buckets"), capacities),
+        limits=resolve_limits(context, get(node, "limits"), capacities),
+        dispatch=resolve_dispatch(context, get(node, "dispatch"), entry.key_span),
         max_graphs=DEFAULT_MAX_GRAPHS if max_graphs is None else integer(max_graphs),
-        slots=resolve_slots(context, slots),
-        forward=resolve_forward(context, need(node, "forward"), slot_names(slots)),
+        slots=resolve_slots(context, slots, names),
+        forward=resolve_forward(context, need(node, "forward"), names),
         outputs=resolve_outputs(context, need(node, "outputs")),
+        places=resolve_places(get(node, "stages")),
+        scalars=scalars,
+        hooks=resolve_hooks(context, node, entry.key, names.slots),
+        eager_when=resolve_eager_when(context, get(node, "eager_when"), names.scalars, names.hooks),
+        uneven=optional_text(node, "uneven"),
+        axis_max=axis_max,
+        boundary=resolve_overrides(context, get(node, "boundary")),
+        transport=optional_text(node, "transport") or "eager",
+        compile=optional_text(node, "compile") or "none",
+        overlaps=_overlaps(context, get(node, "overlaps")),
         doc=optional_text(node, "doc"),
         span=entry.key_span,
-    )
-
-
-# ---------------------------------------------------------------- buckets and limits
-
-
-def _buckets(context: Context, node: Node, known: dict[Ref, int]) -> tuple[BucketRule, ...]:
-    found = []
-    for entry in entries(node):
-        if context.known("axis", entry.key, context.axes, entry.key_span):
-            rule = _bucket_rule(context, entry, known)
-            if rule is not None:
-                found.append(rule)
-    return tuple(found)
-
-
-def _bucket_rule(context: Context, entry: Entry, known: dict[Ref, int]) -> BucketRule | None:
-    axis, node = entry.key, entry.value
-    if isinstance(node, Sequence):
-        return ListedBuckets(
-            axis=axis,
-            sizes=tuple(integer(size) for size in node.items),
-            span=node.span,
-            size_spans=tuple(size.span for size in node.items),
-        )
-    if isinstance(node, Scalar):
-        return MaxBucket(axis=axis, span=node.span)
-    equals = get(node, "equals")
-    if equals is not None:
-        expr = _early(context, equals, "in 'equals'", Symbol.LIVE, known)
-        return None if expr is None else EqualsBuckets(axis=axis, expr=expr, span=equals.span)
-    padded = need(node, "padded")
-    expr = _early(context, padded, "in 'padded'", Symbol.PADDED, known)
-    return None if expr is None else PaddedBuckets(axis=axis, expr=expr, span=padded.span)
-
-
-def _limits(context: Context, node: Node | None, known: dict[Ref, int]) -> tuple[Limit, ...]:
-    found = []
-    for item in items(node):
-        expr = _early(context, item, "in a limit", Symbol.LIVE, known, ExprType.CONDITION)
-        if expr is not None:
-            found.append(Limit(expr=expr, text=text(item), span=item.span))
-    return tuple(found)
-
-
-def _early(
-    context: Context,
-    node: Node,
-    place: str,
-    bare_axis: Symbol,
-    known: dict[Ref, int],
-    wanted: ExprType = ExprType.INTEGER,
-) -> Expr | None:
-    """An expression over bare axis names whose other sizes are known at generation."""
-    scope = context.scope(place, Symbol.DIM, Symbol.AXIS_MAX, bare_axis, bare_axis=bare_axis)
-    expr = context.expression(node, scope, wanted)
-    if expr is None:
-        return None
-    return with_constants(context, expr, known, str(scalar(node)), node.span)
-
-
-# ---------------------------------------------------------------- dispatch
-
-
-def _dispatch(context: Context, node: Node | None, runner_span: Span) -> Dispatch:
-    if node is None:
-        return Dispatch(span=runner_span)
-    max_padding = _by_axis(context, get(node, "max_padding"))
-    below = _by_axis(context, get(node, "always_replay_below"))
-    return Dispatch(
-        max_padding=tuple((axis, _number(value)) for axis, value in max_padding),
-        always_replay_below=tuple((axis, integer(value)) for axis, value in below),
-        over_capacity=optional_text(node, "over_capacity") or "error",
-        require_graph=flag(node, "require_graph"),
-        span=node.span,
         spans=spans_of(node),
     )
 
 
-def _by_axis(context: Context, node: Node | None) -> list[tuple[str, Node]]:
-    return [
-        (entry.key, entry.value)
+def _axis_max(context: Context, node: Node | None) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (entry.key, integer(need(entry.value, "max")))
         for entry in entries(node)
         if context.known("axis", entry.key, context.axes, entry.key_span)
-    ]
+    )
 
 
-def _number(node: Node) -> float:
-    value = scalar(node)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{node.span}: a number was promised")
-    return float(value)
+def _overlaps(context: Context, node: Node | None) -> tuple[str, ...]:
+    runners = [entry.key for entry in entries(need(context.root, "runners"))]
+    return tuple(
+        text(item)
+        for item in items(node)
+        if context.known("runner", text(item), runners, item.span)
+    )
+
+
+# ---------------------------------------------------------------- scalars
+
+
+def _scalar_names(context: Context, runner: Node) -> frozenset[str]:
+    declared = {entry.key for entry in inherited(context, runner, "scalars")}
+    return frozenset(declared | {presence_scalar(name) for name, _ in _keyed_slots(runner)})
+
+
+def _keyed_slots(runner: Node) -> list[tuple[str, Node]]:
+    """The slots with ``absent: key``, each with that word."""
+    found: list[tuple[str, Node]] = []
+    for slot in items(need(runner, "slots")):
+        absent = get(slot, "absent")
+        if isinstance(absent, Scalar) and absent.value == "key":
+            found.append((text(need(slot, "name")), absent))
+    return found
+
+
+def _presence(context: Context, runner: Node) -> tuple[KeyedScalar, ...]:
+    """For each slot with ``absent: key`` the key scalar that says whether it is there."""
+    declared = {entry.key: entry for entry in inherited(context, runner, "scalars")}
+    found = []
+    for slot, absent in _keyed_slots(runner):
+        name = presence_scalar(slot)
+        if name in declared:
+            message = f"'absent: key' of slot '{slot}' declares scalar '{name}' itself"
+            related = (Related(declared[name].key_span, "the other scalar"),)
+            context.report(rules.DUPLICATE_NAME, absent.span, message, "rename one", related)
+        found.append(
+            KeyedScalar(
+                name=name,
+                source=None,
+                mode=KeyScalar(values=(0, 1)),
+                presence_of=slot,
+                span=absent.span,
+            )
+        )
+    return tuple(found)

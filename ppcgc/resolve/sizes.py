@@ -15,13 +15,14 @@ from ppcgc.ir import (
     Dim,
     DimSource,
     ExprDim,
+    Group,
     LiveCount,
     SourceRows,
     State,
 )
 from ppcgc.nodes import Entry, Node
 from ppcgc.resolve import rules
-from ppcgc.resolve.context import Context, entries, get, integer, items, need, scalar, text
+from ppcgc.resolve.context import BUILD, Context, entries, get, integer, items, need, scalar, text
 from ppcgc.resolve.names import check_name
 
 _PATH = re.compile(r"(config|batch)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)", re.ASCII)
@@ -64,13 +65,14 @@ def _dim_source(context: Context, node: Node) -> DimSource | None:
         return ConfigDim(path=path)
     if scalar(node) == "build":
         return BuildDim()
-    expr = context.expression(node, context.scope("in a dim", Symbol.DIM))
+    scope = context.scope("in a dim", Symbol.DIM, Symbol.OPTION, Symbol.PARALLEL)
+    expr = context.expression(node, scope)
     return None if expr is None else ExprDim(expr=expr)
 
 
 def _check_circles(context: Context, dims: list[Dim]) -> None:
     uses = {
-        dim.name: sorted(ref.name for ref in refs(dim.source.expr))
+        dim.name: sorted(ref.name for ref in refs(dim.source.expr) if ref.symbol is Symbol.DIM)
         for dim in dims
         if isinstance(dim.source, ExprDim)
     }
@@ -120,6 +122,8 @@ def resolve_axes(context: Context) -> tuple[Axis, ...]:
                     name=entry.key,
                     max=integer(maximum),
                     live=live,
+                    zero_key=get(entry.value, "zero") is not None,
+                    group=_group(context, get(entry.value, "group")),
                     span=entry.key_span,
                     max_span=maximum.span,
                 )
@@ -143,9 +147,15 @@ def _live_count(context: Context, node: Node) -> LiveCount | None:
     path = checked_path(context, node, "batch")
     if path is not None:
         return BatchCount(path=path)
-    scope = context.scope("in a live count", Symbol.LIVE, Symbol.DIM, Symbol.AXIS_MAX)
-    expr = context.expression(node, scope)
+    expr = context.expression(node, context.scope("in a live count", Symbol.LIVE, *BUILD))
     return None if expr is None else ComputedCount(expr=expr)
+
+
+def _group(context: Context, node: Node | None) -> Group | None:
+    if node is None:
+        return None
+    path = checked_path(context, need(node, "live"), "batch")
+    return None if path is None else Group(over=text(need(node, "over")), path=path)
 
 
 # ---------------------------------------------------------------- states
@@ -153,7 +163,7 @@ def _live_count(context: Context, node: Node) -> LiveCount | None:
 
 def resolve_states(context: Context) -> tuple[State, ...]:
     found = []
-    scope = context.scope("in a number of rows", Symbol.DIM)
+    scope = context.scope("in a number of rows", Symbol.DIM, Symbol.OPTION, Symbol.PARALLEL)
     for entry in entries(get(context.root, "state")):
         check_name(context, "state", entry.key, entry.key_span)
         rows = context.expression(need(entry.value, "rows"), scope)

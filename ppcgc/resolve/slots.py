@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 from ppcgc.diagnostics.model import Related, Span
-from ppcgc.expr.names import Scope
-from ppcgc.expr.tree import Expr, Symbol
+from ppcgc.expr.tree import Compare, Expr, Int, Logical, Ref, Symbol
+from ppcgc.expr.typing import ExprType
 from ppcgc.ir import (
-    STAGE_GROUPS,
-    Absent,
-    AbsentEager,
-    AbsentError,
-    AbsentFill,
-    BatchSource,
-    BoundarySource,
-    CallerSource,
-    ComputeSource,
-    ConstSource,
-    GraphSource,
-    Place,
+    AbsentKey,
+    Padding,
+    PaddingByAxis,
     Residency,
     Role,
     RoleUse,
     Slot,
-    Source,
 )
 from ppcgc.nodes import Node, Scalar
 from ppcgc.resolve import rules
 from ppcgc.resolve.context import (
+    BUILD,
     Context,
+    entries,
     flag,
     get,
     items,
     need,
     optional_text,
+    scalar,
     spans_of,
     text,
 )
 from ppcgc.resolve.names import check_name, check_unique
-from ppcgc.resolve.sizes import checked_path
-from ppcgc.resolve.tensors import literal, resolve_axes_of, resolve_padding, resolve_shape
+from ppcgc.resolve.sources import RunnerNames, resolve_absent, resolve_mirror, resolve_source
+from ppcgc.resolve.stages import resolve_owners, resolve_places
+from ppcgc.resolve.tensors import (
+    one_axis_padding,
+    resolve_axes_of,
+    resolve_padding,
+    resolve_shape,
+)
 
 
 def slot_names(node: Node) -> tuple[str, ...]:
@@ -46,11 +45,11 @@ def slot_names(node: Node) -> tuple[str, ...]:
     return tuple(text(need(slot, "name")) for slot in items(node))
 
 
-def resolve_slots(context: Context, node: Node) -> tuple[Slot, ...]:
+def resolve_slots(context: Context, node: Node, runner: RunnerNames) -> tuple[Slot, ...]:
     names = [(text(name), name.span) for name in (need(slot, "name") for slot in items(node))]
     check_unique(context, "slot", names)
     _check_groups(context, names)
-    slots = (_slot(context, entry) for entry in items(node))
+    slots = (_slot(context, entry, runner) for entry in items(node))
     return tuple(slot for slot in slots if slot is not None)
 
 
@@ -70,7 +69,7 @@ def _check_groups(context: Context, names: list[tuple[str, Span]]) -> None:
             context.report(rules.DUPLICATE_NAME, span, message, "rename one", related)
 
 
-def _slot(context: Context, node: Node) -> Slot | None:
+def _slot(context: Context, node: Node, runner: RunnerNames) -> Slot | None:
     """One slot; None after a finding. Every word is read, so that all findings come at once."""
     before = len(context.findings)
     name_node = need(node, "name")
@@ -81,10 +80,16 @@ def _slot(context: Context, node: Node) -> Slot | None:
     dtype = text(need(node, "dtype"))
     axes = resolve_axes_of(context, node)
     shape = resolve_shape(context, node, axes, f"slot '{written}'")
-    padding = resolve_padding(context, node, dtype)
-    source = _source(context, need(node, "source"), dtype)
+    padding = _padding(context, node, dtype, axes, runner)
+    source = resolve_source(context, need(node, "source"), dtype, runner)
     role = _role(context, node)
     capture_fill = _capture_fill(context, node, dtype)
+    absent = resolve_absent(node, written)
+    when = _when(context, get(node, "when"), runner)
+    if isinstance(absent, AbsentKey):
+        when = _also_present(when, absent)
+    owns = resolve_owners(context, get(node, "stages"))
+    mirror = resolve_mirror(context, get(node, "mirror"))
     if axes is None or shape is None or source is None or len(context.findings) > before:
         return None
     return Slot(
@@ -96,46 +101,74 @@ def _slot(context: Context, node: Node) -> Slot | None:
         padding=padding,
         source=source,
         role=role,
-        stages=_stages(node),
+        stages=resolve_places(get(node, "stages")),
         residency=Residency(optional_text(node, "residency") or "device"),
-        absent=_absent(node),
+        absent=absent,
         mutable=flag(node, "mutable"),
         cast=flag(node, "cast"),
         capture_fill=capture_fill,
+        owns=owns,
+        when=when,
+        broadcast=flag(node, "broadcast"),
+        mirror=mirror,
+        host_only=optional_text(node, "place") == "host",
         doc=optional_text(node, "doc"),
         span=node.span,
         spans=spans_of(node),
     )
 
 
-def _source(context: Context, node: Node, dtype: str) -> Source | None:
-    if not isinstance(node, Scalar):
-        return _computed_source(context, node, dtype)
-    word = text(node)
-    if word == "caller":
-        return CallerSource()
-    if word == "graph":
-        return GraphSource()
-    path = checked_path(context, node, "batch")
-    if path is not None:
-        return BatchSource(path=path)
-    key = word.removeprefix("boundary.")
-    if not context.known("boundary key", key, context.boundary_keys, node.span):
+def _padding(
+    context: Context,
+    node: Node,
+    dtype: str,
+    axes: tuple[str, ...] | None,
+    runner: RunnerNames,
+) -> Padding | None:
+    """One padding, or one for each of two axes; None when left out or after a finding."""
+    written = get(node, "padding")
+    by_axis = {entry.key: entry.value for entry in entries(written)} if _is_map(written) else {}
+    if not by_axis or "fill" in by_axis or "keep" in by_axis:
+        return resolve_padding(context, node, dtype, scalars=runner.scalars)
+    if axes is None:
         return None
-    return BoundarySource(key=key)
-
-
-def _computed_source(context: Context, node: Node, dtype: str) -> Source | None:
-    const = get(node, "const")
-    if const is not None:
-        fixed = context.scope("in a constant", Symbol.DIM, Symbol.AXIS_MAX)
-        value = context.value(const, fixed, dtype)
-        return None if value is None else ConstSource(value=value)
+    if set(by_axis) != set(axes):
+        message = f"padding names {', '.join(by_axis)}; the slot has axes {', '.join(axes)}"
+        help = f"write padding: {{{axes[0]}: …, {axes[1]}: …}}, or one padding for both"
+        context.report(rules.PADDING_BY_AXIS, need(node, "padding").span, message, help)
+        return None
     scope = context.scope(
-        "in a compute", Symbol.DIM, Symbol.LIVE, Symbol.PADDED, Symbol.AXIS_MAX, Symbol.ROW
+        "in a padding", Symbol.LIVE, Symbol.PADDED, Symbol.SCALAR, *BUILD, scalars=runner.scalars
     )
-    computed = context.value(need(node, "compute"), scope, dtype)
-    return None if computed is None or isinstance(computed, float) else ComputeSource(expr=computed)
+    first, second = (one_axis_padding(context, by_axis[axis], dtype, scope) for axis in axes)
+    if first is None or second is None:
+        return None
+    return PaddingByAxis(first=first, second=second)
+
+
+def _is_map(node: Node | None) -> bool:
+    return node is not None and not isinstance(node, Scalar)
+
+
+def _when(context: Context, node: Node | None, runner: RunnerNames) -> Expr | None:
+    """The condition under which a slot exists; ``scalar.n`` alone means that it is not 0."""
+    if node is None:
+        return None
+    scope = context.scope("in a condition of a slot", Symbol.SCALAR, *BUILD, scalars=runner.scalars)
+    if not _is_scalar_alone(node):
+        return context.expression(node, scope, ExprType.CONDITION)
+    value = context.expression(node, scope)
+    return None if value is None else Compare("!=", value, Int(0))
+
+
+def _is_scalar_alone(node: Node) -> bool:
+    prefix, _, name = str(scalar(node)).strip().partition(".")
+    return prefix == "scalar" and name.isidentifier()
+
+
+def _also_present(when: Expr | None, absent: AbsentKey) -> Expr:
+    present = Compare("==", Ref(Symbol.SCALAR, absent.scalar), Int(1))
+    return present if when is None else Logical("and", when, present)
 
 
 def _role(context: Context, node: Node) -> RoleUse:
@@ -167,29 +200,10 @@ def _of(context: Context, node: Node) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _stages(node: Node) -> frozenset[Place]:
-    written = get(node, "stages")
-    if written is None:
-        return STAGE_GROUPS["all"]
-    words = [written] if isinstance(written, Scalar) else items(written)
-    return frozenset[Place]().union(*(STAGE_GROUPS[text(word)] for word in words))
-
-
-def _absent(node: Node) -> Absent:
-    written = get(node, "absent")
-    if written is None:
-        return AbsentError()
-    if isinstance(written, Scalar):
-        return AbsentEager() if text(written) == "eager" else AbsentError()
-    return AbsentFill(value=literal(need(written, "fill")))
-
-
 def _capture_fill(context: Context, node: Node, dtype: str) -> Expr | float | None:
     capture = get(node, "capture")
     if capture is None:
         return None
-    return context.value(need(capture, "fill"), _capture_scope(context), dtype)
-
-
-def _capture_scope(context: Context) -> Scope:
-    return context.scope("in a capture value", Symbol.DIM, Symbol.PADDED, Symbol.AXIS_MAX)
+    return context.value(
+        need(capture, "fill"), context.scope("in a capture value", Symbol.PADDED, *BUILD), dtype
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ppcgc.expr.affine import affine_in
+from ppcgc.expr.affine import affine_expr, affine_in
+from ppcgc.expr.names import Scope
 from ppcgc.expr.tree import Expr, Ref, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
@@ -15,26 +16,33 @@ from ppcgc.ir import (
 )
 from ppcgc.nodes import Node, Scalar
 from ppcgc.resolve import rules
-from ppcgc.resolve.context import Context, get, items, need, scalar, text
+from ppcgc.resolve.context import BUILD, Context, get, items, need, scalar, text
+from ppcgc.resolve.names import check_unique
 
 
 def resolve_axes_of(context: Context, node: Node) -> tuple[str, ...] | None:
-    """The axes that pad a tensor: none or one; None after a finding."""
+    """The axes that pad a tensor: none, one or two; None after a finding."""
     word = need(node, "axis")
-    name = text(word)
-    if name == "none":
+    if isinstance(word, Scalar) and text(word) == "none":
         return ()
-    return (name,) if context.known("axis", name, context.axes, word.span) else None
+    names = [word] if isinstance(word, Scalar) else items(word)
+    known = [context.known("axis", text(name), context.axes, name.span) for name in names]
+    check_unique(context, "axis", [(text(name), name.span) for name in names])
+    axes = tuple(text(name) for name in names)
+    return axes if all(known) and len(set(axes)) == len(axes) else None
 
 
 def resolve_shape(
-    context: Context, node: Node, axes: tuple[str, ...] | None, what: str
+    context: Context, node: Node, axes: tuple[str, ...] | None, what: str, *more: Symbol
 ) -> tuple[Extent, ...] | None:
-    """The extents of a tensor, by default its axis alone; None after a finding."""
+    """The extents of a tensor, by default its axes alone; None after a finding.
+
+    ``more`` are symbols that are legal in this shape besides those of every shape.
+    """
     written = get(node, "shape")
     if written is None:
         return _default_shape(context, node, axes, what)
-    extents = [_extent(context, entry) for entry in items(written)]
+    extents = [_extent(context, entry, more) for entry in items(written)]
     whole = tuple(extent for extent in extents if extent is not None)
     return whole if len(whole) == len(extents) else None
 
@@ -57,10 +65,8 @@ def _default_shape(
     )
 
 
-def _extent(context: Context, node: Node) -> Extent | None:
-    scope = context.scope(
-        "in a shape", Symbol.DIM, Symbol.AXIS_MAX, Symbol.PADDED, bare_axis=Symbol.PADDED
-    )
+def _extent(context: Context, node: Node, more: tuple[Symbol, ...]) -> Extent | None:
+    scope = context.scope("in a shape", Symbol.PADDED, *BUILD, *more, bare_axis=Symbol.PADDED)
     expr = context.expression(node, scope)
     if expr is None:
         return None
@@ -86,20 +92,43 @@ def _axis_extent(context: Context, expr: Expr, axis: str, node: Node) -> Extent 
         message = f"'{written}' is {affine.scale} * {axis} + {affine.offset}"
         context.report(rules.EXTENT_FORM, span, message, help)
         return None
-    return Extent(expr=expr, axis=axis, scale=affine.scale, offset=affine.offset, span=span)
+    rows = affine_expr(affine, Ref(Symbol.PADDED, axis))
+    return Extent(expr=rows, axis=axis, scale=affine.scale, offset=affine.offset, span=span)
 
 
-def resolve_padding(context: Context, node: Node, dtype: str) -> OneAxisPadding | None:
-    """The padding of a tensor; None when it was left out or after a finding."""
+def resolve_padding(
+    context: Context,
+    node: Node,
+    dtype: str,
+    *,
+    received: bool = False,
+    scalars: frozenset[str] = frozenset(),
+) -> OneAxisPadding | None:
+    """The padding of a tensor; None when it was left out or after a finding.
+
+    What is ``received`` is reset inside the captured region, where host counts are frozen: its
+    fill speaks of no step's rows and of none of the runner's ``scalars``.
+    """
     written = get(node, "padding")
     if written is None:
         return None
+    if received:
+        scope = context.scope("in a padding of the boundary", *BUILD)
+    else:
+        symbols = (Symbol.LIVE, Symbol.PADDED, Symbol.SCALAR)
+        scope = context.scope("in a padding", *symbols, *BUILD, scalars=scalars)
+    return one_axis_padding(context, written, dtype, scope)
+
+
+def one_axis_padding(
+    context: Context, written: Node, dtype: str, scope: Scope
+) -> OneAxisPadding | None:
+    """The padding of the rows of one axis; None after a finding."""
     if isinstance(written, Scalar):
         return ZeroPadding() if text(written) == "zero" else RepeatLastPadding()
     why = get(written, "keep")
     if why is not None:
         return KeepPadding(why=text(why), initial=literal(need(written, "initial")))
-    scope = context.scope("in a padding", Symbol.DIM, Symbol.LIVE, Symbol.PADDED, Symbol.AXIS_MAX)
     value = context.value(need(written, "fill"), scope, dtype)
     return None if value is None else FillPadding(value=value)
 

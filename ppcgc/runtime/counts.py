@@ -25,7 +25,10 @@ def live_count(value: object, path: str) -> int:
     index = getattr(value, "__index__", None)
     if index is None or isinstance(value, bool):
         raise SourceError(f"batch.{path} is {value!r}; give the live count as an integer")
-    return live_count(int(index()), path)
+    try:
+        return live_count(int(index()), path)
+    except TypeError:  # an array of several elements
+        raise SourceError(f"batch.{path} is {value!r}; give the live count as an integer") from None
 
 
 def source_rows(source: object, dim: int, path: str) -> int:
@@ -38,6 +41,11 @@ def source_rows(source: object, dim: int, path: str) -> int:
             raise SourceError(f"batch.{path} has shape {list(shape)}, no dimension {dim}")
         return int(shape[dim])
     if isinstance(source, Sequence):
+        if dim:
+            raise SourceError(
+                f"batch.{path} is a {type(source).__name__}, which has one dimension; its rows "
+                f"are counted on dimension {dim}: give a tensor or an array"
+            )
         return len(source)
     raise SourceError(f"batch.{path} is a {type(source).__name__}, which has no rows to count")
 

@@ -14,7 +14,10 @@ from ppcgc.runtime.slot_info import SlotInfo
 
 
 class EagerRows:
-    """Makes each slot of an eager step, with the same checks as a load."""
+    """Makes each slot of an eager step, with the same checks as a load.
+
+    A mutable slot is a copy: the forward may write it, and the batch stays its owner's.
+    """
 
     def __init__(
         self,
@@ -24,6 +27,7 @@ class EagerRows:
         device: torch.device,
     ) -> None:
         self._dtypes = {info.name: info.dtype or dtype for info in table}
+        self._mutable = {info.name for info in table if info.mutable}
         self._shapes = shapes
         self._device = device
         self._host: dict[str, Tensor] = {}  # host sources of this step, for their roles' checks
@@ -45,7 +49,8 @@ class EagerRows:
         dtype = self._dtypes[name]
         if cast and isinstance(source, Tensor):
             source = source.to(dtype)
-        return check_source(source, self._shapes[name], dtype, self._device, name)
+        rows = check_source(source, self._shapes[name], dtype, self._device, name)
+        return rows.clone() if name in self._mutable else rows
 
     def own_if_given(
         self, name: str, source: Tensor | None, *, cast: bool = False
@@ -66,7 +71,7 @@ class EagerRows:
             return self.filled(name, absent)
         rows = host_rows_of(source, self._shapes[name], self._dtypes[name], name, cast=cast)
         self._host[name] = rows
-        return rows.to(self._device)
+        return rows.to(self._device, copy=name in self._mutable)
 
     def upload_if_given(
         self, name: str, source: HostSource, *, cast: bool = False

@@ -74,7 +74,7 @@ def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> T
             raise SourceError(f"slot {name}: row {row} of the source is {value!r}, not an integer")
     try:
         wide = torch.tensor(source, dtype=torch.int64)
-    except (OverflowError, RuntimeError) as problem:
+    except (OverflowError, RuntimeError, ValueError) as problem:
         raise SourceError(f"slot {name}: a value does not fit into int64: {problem}") from None
     if len(wide) and dtype != torch.bool:
         limits = torch.iinfo(dtype)
@@ -93,7 +93,7 @@ def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
     shape[dim] = len(values)
     try:
         return torch.tensor(values, dtype=rows.dtype).view(shape)
-    except (OverflowError, RuntimeError) as problem:
+    except (OverflowError, RuntimeError, ValueError) as problem:
         raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
 
 

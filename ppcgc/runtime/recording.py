@@ -54,7 +54,7 @@ def all_keys_read(bucket: Any, through_slots: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         bucket.boundary = boundary
-    unread = [key for key in boundary.keys() if key not in noted]
+    unread = [key for key in boundary if key not in noted]
     if unread:
         raise OutputError(
             f"the boundary hands over {', '.join(unread)}, which the forward never read; "

@@ -73,7 +73,9 @@ class Report:
 def report_of(runner: StageRunner[Any, Any, Any, Any, Any, Any]) -> Report:
     """The report of a runner as it stands."""
     return Report(
-        title=f"{runner.family}.{runner.runner}, {runner.place.value} stage, layers {runner.layers}",
+        title=(
+            f"{runner.family}.{runner.runner}, {runner.place.value} stage, layers {runner.layers}"
+        ),
         axes=runner.axes,
         buckets=tuple(
             BucketReport(

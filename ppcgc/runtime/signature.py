@@ -42,9 +42,9 @@ def check_forward(model: object, keywords: tuple[str, ...], runner: str) -> Call
         and name not in keywords
     ]
     if lacking or unbound:
-        takes = ", ".join(parameters)
+        name = getattr(forward, "__qualname__", type(model).__name__)
         raise ForwardSignatureError(
-            f"{runner}: {type(model).__name__}.forward takes ({takes})"
+            f"{runner}: {name} takes ({', '.join(parameters)})"
             + (f"; it lacks {', '.join(lacking)}, which the spec binds" if lacking else "")
             + (f"; it needs {', '.join(unbound)}, which the spec does not bind" if unbound else "")
             + ". Make forward: in the spec and the model agree"

@@ -35,6 +35,11 @@ class SlotInfo:
     sources; ``cast`` says that the source may have another dtype. ``of_axis`` is set where the
     role speaks of an axis. ``dim`` is the padded dimension, ``image`` the constant padding of a
     slot in the host block.
+
+    What a second reading of the load goes by, in the spec's own words: ``source`` is the kind of
+    source, ``rule`` the expression of ``compute`` or ``const``, ``fill`` the value of
+    ``padding: fill`` or the initial one of ``keep``, ``absent`` the value that stands in for a
+    source that is None; ``of_state`` names the state whose rows the values are.
     """
 
     name: str
@@ -51,6 +56,11 @@ class SlotInfo:
     mutable: bool = False
     dim: int = 0
     image: float = 0
+    source: str = "batch"
+    rule: str = ""
+    fill: str = "0"
+    absent: float | None = None
+    of_state: str | None = None
 
 
 def even_offsets(total: int, parts: int) -> list[int]:

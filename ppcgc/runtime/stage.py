@@ -295,9 +295,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         with torch.inference_mode(False):  # see Note [buffers outlive inference mode] in capture
             self._table = self._allocated(self.full)
 
-    def _allocated(
-        self, full: ExtentsT
-    ) -> dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]]:
+    def _allocated(self, full: ExtentsT) -> dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]]:
         layouts = {padded: self._host_slots(padded) for padded in self.buckets}
         nbytes = max(offsets_of(layout)[1] for layout in layouts.values())
         self._host = HostBlock(self.device, nbytes)

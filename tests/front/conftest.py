@@ -15,7 +15,7 @@ from ppcgc.nodes import Document, Scalar
 
 ODD = Rule("PPC997", "odd-form", "A form that the fake schema refuses.")
 RULED_OUT = Rule("PPC998", "ruled-out", "A family that the fake rules refuse.")
-HEADER = "# ppcgc: generated from {source}; abi 1; do not edit\n"
+HEADER = "# ppcgc: generated from {source} by ppcgc 0; do not edit\n"
 
 
 def text_at(document: Document, key: str) -> str | None:
@@ -33,8 +33,8 @@ def fake_resolve(document: Document) -> tuple[Any, list[Diagnostic]]:
     return family, []
 
 
-def fake_emit(family: Any) -> dict[str, str]:
-    header = HEADER.format(source=family.source)
+def fake_emit(family: Any, origin: str | None = None) -> dict[str, str]:
+    header = HEADER.format(source=origin or family.source)
     return {
         f"{family.name}/__init__.py": header,
         f"{family.name}/decode.py": f"{header}BODY = {family.body!r}\n",
@@ -49,10 +49,10 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """
     ran: list[str] = []
 
-    def log(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def run(argument: Any) -> Any:
+    def log(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
             ran.append(name)
-            return function(argument)
+            return function(*arguments)
 
         return run
 
@@ -64,7 +64,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def check_rules(family: Any) -> list[Diagnostic]:
         return [Diagnostic(RULED_OUT, family.span, "bad")] if family.name == "bad" else []
 
-    def install(module: str, name: str, function: Callable[[Any], Any]) -> None:
+    def install(module: str, name: str, function: Callable[..., Any]) -> None:
         fake = ModuleType(module)
         setattr(fake, name, log(module.removeprefix("ppcgc."), function))
         monkeypatch.setitem(sys.modules, module, fake)

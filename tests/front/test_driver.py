@@ -60,7 +60,7 @@ def test_compile_gives_the_files_of_all_specs(passes: list[str]) -> None:
         "qwen/decode.py",
     ]
     assert compiled.files["llama/decode.py"] == (
-        "# ppcgc: generated from llama.yaml; abi 1; do not edit\nBODY = 'x'\n"
+        "# ppcgc: generated from llama.yaml by ppcgc 0; do not edit\nBODY = 'x'\n"
     )
     assert compiled.texts["specs/qwen.yaml"] == "family: qwen\n"
 

@@ -88,9 +88,9 @@ def test_violation_becomes_a_finding_at_its_place(
 
 def test_all_findings_come_at_once() -> None:
     text = SPEC.replace("int64", "int46").replace("max: 64", "max: 0").replace("first:", "frst:")
-    document, _ = load(text, "spec.yaml")
+    document, _ = load(text.replace("family: small\n", ""), "spec.yaml")
     assert document is not None
-    assert [f.rule.code for f in check(document)] == ["PPC106", "PPC104", "PPC102", "PPC101"]
+    assert [f.rule.code for f in check(document)] == ["PPC102", "PPC106", "PPC104", "PPC101"]
 
 
 def test_root_of_another_kind() -> None:

@@ -1,7 +1,7 @@
-"""Every rule of the form, of resolve and of the family: a spec it refuses, a spec it lets pass.
+"""Every rule from extends to the family: a spec it refuses, a spec it lets pass.
 
 A folder a rule: ``bad.yaml`` with all findings in ``bad.txt``, ``good.yaml`` without a finding
-of the rule and without any error.
+of the rule and without any error. Specs that they extend lie beside them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import pytest
 
 from ppcgc.diagnostics.model import Diagnostic, Rule
 from ppcgc.diagnostics.printers import render
+from ppcgc.extend import extend
+from ppcgc.extend import rules as extend_rules
 from ppcgc.load import load
 from ppcgc.resolve import resolve
 from ppcgc.resolve import rules as resolve_rules
@@ -29,7 +31,12 @@ def findings(path: Path) -> list[Diagnostic]:
     document, found = load(path.read_text(encoding="utf-8"), path.name)
     if document is None:
         return found
-    found = found + schema.check(document)
+    extended = extend(document, path.parent)
+    found = found + list(extended.findings)
+    if extended.document is None:
+        return found
+    document = extended.document
+    found += schema.check(document)
     if any(finding.is_error for finding in found):
         return found
     family, later = resolve(document)
@@ -40,7 +47,7 @@ def findings(path: Path) -> list[Diagnostic]:
 def rules_with_cases() -> list[Rule]:
     defined = [
         value
-        for module in (form_rules, resolve_rules)
+        for module in (extend_rules, form_rules, resolve_rules)
         for _, value in inspect.getmembers(module)
         if isinstance(value, Rule)
     ]

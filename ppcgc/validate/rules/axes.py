@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ppcgc.diagnostics.model import Span
 from ppcgc.expr.tree import Expr, Symbol
 from ppcgc.expr.walk import refs
-from ppcgc.ir import ComputedCount, ConfigDim, ExprDim, Family, PaddedValue
+from ppcgc.ir import ComputedCount, ConfigDim, ExprDim, Family, PaddedValue, Runner
+from ppcgc.plan.counts import counted_from
 from ppcgc.resolve.sizes import circles
 from ppcgc.validate.rules.checks import Finding, checked
 from ppcgc.validate.rules.facts import (
@@ -24,7 +25,8 @@ from ppcgc.validate.rules.facts import (
 def circular_live_counts(family: Family) -> Iterator[Finding]:
     """Live counts are computed from each other in a circle.
 
-    **What.** An axis may count by an expression over other axes, never over itself.
+    **What.** An axis may count by an expression over other axes, never over itself; `equals`
+    of a runner counts too.
 
     **Why it hurts.** None of the counts would ever have a value.
 
@@ -51,6 +53,23 @@ def circular_live_counts(family: Family) -> Iterator[Finding]:
             family.axis(circle[0]).span,
             f"the live count of '{circle[0]}' depends on itself: {shown}",
             "count one of them by 'live: batch.<path>'",
+        )
+        return
+    for runner in family.runners:
+        yield from _circular_counts(family, runner)
+
+
+def _circular_counts(family: Family, runner: Runner) -> Iterator[Finding]:
+    """Circles that ``equals`` of a runner closes."""
+    rules = {rule.axis: rule for rule in runner.buckets}
+    needs = {axis: sorted(counted_from(rules[axis], family.axis(axis))) for axis in rules}
+    follow = {axis: sorted(follows(rules[axis])) for axis in rules}
+    for circle in [] if circles(follow) else circles(needs):
+        shown = " -> ".join([*circle, circle[0]])
+        yield Finding(
+            rules[circle[0]].span,
+            f"in runner '{runner.name}' the live count of '{circle[0]}' depends on itself: {shown}",
+            "give one of them a list or max, and 'live: batch.<path>'",
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ppcgc.diagnostics.model import Related
 from ppcgc.ir import (
+    BoundaryKey,
     BoundarySource,
     BoundaryValue,
     Family,
@@ -15,7 +16,7 @@ from ppcgc.ir import (
     Runner,
 )
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import LATER, listed, places
+from ppcgc.validate.rules.facts import LATER, listed, runner_places, slot_places
 
 
 @checked("PPC410", "boundary-key-unread", cases=(47, 48))
@@ -49,13 +50,7 @@ def boundary_key_unread(family: Family) -> Iterator[Finding]:
     """
     for runner in family.runners:
         for key in family.pipeline.boundary:
-            blind = [
-                place
-                for place in LATER
-                if place in places(family)
-                and _keys_read(family, runner, place)
-                and key.name not in _keys_read(family, runner, place)
-            ]
+            blind = _blind_places(family, runner, key)
             if blind:
                 yield Finding(
                     key.span_of("name"),
@@ -64,6 +59,17 @@ def boundary_key_unread(family: Family) -> Iterator[Finding]:
                     f"bind boundary.{key.name} or boundary in 'forward', or remove the key",
                     (Related(runner.forward.span, "its forward"),),
                 )
+
+
+def _blind_places(family: Family, runner: Runner, key: BoundaryKey) -> list[Place]:
+    """The later places that read the boundary but not this key.
+
+    A key that the runtime hands on is read by one of them at least.
+    """
+    later = [place for place in runner_places(family, runner) if place in LATER]
+    reading = [place for place in later if _keys_read(family, runner, place)]
+    blind = [place for place in reading if key.name not in _keys_read(family, runner, place)]
+    return [] if key.by_runtime and len(blind) < len(reading) else blind
 
 
 @checked("PPC411", "boundary-unread", cases=(44,))
@@ -94,8 +100,8 @@ def boundary_unread(family: Family) -> Iterator[Finding]:
     for runner in family.runners:
         blind = [
             place
-            for place in LATER
-            if place in places(family) and not _keys_read(family, runner, place)
+            for place in runner_places(family, runner)
+            if place in LATER and not _keys_read(family, runner, place)
         ]
         if blind:
             declared = bool(family.pipeline.boundary)
@@ -116,7 +122,7 @@ def _keys_read(family: Family, runner: Runner, place: Place) -> set[str]:
             whole = [key.name for key in family.pipeline.boundary]
             read |= set(whole if binding.value.key is None else [binding.value.key])
     for slot in runner.slots:
-        if isinstance(slot.source, BoundarySource) and place in slot.stages:
+        if isinstance(slot.source, BoundarySource) and place in slot_places(slot):
             read.add(slot.source.key)
     return read
 

@@ -14,6 +14,7 @@ from ppcgc.ir import (
     Place,
     Runner,
 )
+from ppcgc.plan.counts import counted_from
 from ppcgc.validate.rules.checks import Finding, checked
 from ppcgc.validate.rules.facts import (
     axes_in,
@@ -73,6 +74,9 @@ def _first_uses(family: Family, runner: Runner) -> dict[str, Span]:
             uses.setdefault(axis, output.span_of("axis"))
     for rule in runner.buckets:
         for axis in sorted(follows(rule)):
+            uses.setdefault(axis, rule.span)
+    for rule in runner.buckets:
+        for axis in sorted(counted_from(rule, family.axis(rule.axis))):
             uses.setdefault(axis, rule.span)
     for limit in runner.limits:
         for axis in sorted(axes_in(limit.expr)):

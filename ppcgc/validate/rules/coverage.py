@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
+from typing import TypeAlias
 
 from ppcgc.expr.evaluate import EvaluationError
 from ppcgc.expr.tree import Ref, Symbol
-from ppcgc.ir import Family, ListedBuckets, Runner
+from ppcgc.ir import Axis, Family, ListedBuckets, Runner
 from ppcgc.plan.buckets import bucket_table
+from ppcgc.plan.counts import counted_from
 from ppcgc.plan.intervals import impossible
 from ppcgc.plan.model import BucketPlan
+from ppcgc.plan.reach import SearchError
 from ppcgc.resolve.sizes import circles
 from ppcgc.validate.rules.buckets import mended
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import follows, in_order, ladder, listed
+from ppcgc.validate.rules.facts import MOST_COMBINATIONS, follows, in_order, ladder, listed
+
+Table: TypeAlias = tuple[BucketPlan, ...] | SearchError | None
 
 WIDEST_GAP = 4.0  # padded / live that is worth a warning where no max_padding bounds it
-_MOST_COMBINATIONS = 20_000  # bounds the work of pruning; far above any sensible max_graphs
 
 
 @checked("PPC320", "capacity-uncovered", cases=(25, 26, 27, 28, 38))
@@ -174,7 +179,7 @@ def bucket_unreachable(family: Family) -> Iterator[Finding]:
     """
     for runner in family.runners:
         table = _table(family, runner)
-        if not table:
+        if isinstance(table, SearchError) or not table:
             continue
         for place, rule in enumerate(runner.buckets):
             reached = {bucket.padded[place] for bucket in table}
@@ -213,10 +218,11 @@ def too_many_graphs(family: Family) -> Iterator[Finding]:
         counts = [(rule.axis, len(ladder(family, rule))) for rule in runner.buckets]
         product = [(axis, count) for axis, count in counts if count > 1]
         table = _table(family, runner)
-        graphs = prod(count for _, count in product) if table is None else len(table)
+        known = isinstance(table, tuple)
+        graphs = len(table) if isinstance(table, tuple) else prod(count for _, count in product)
         if graphs > runner.max_graphs:
             shown = " x ".join(f"{count} {axis}" for axis, count in product)
-            reachable = "" if table is None else f", {graphs} of them reachable"
+            reachable = f", {graphs} of them reachable" if known else ""
             yield Finding(
                 runner.span,
                 f"runner '{runner.name}' has {shown} buckets{reachable}: "
@@ -225,19 +231,61 @@ def too_many_graphs(family: Family) -> Iterator[Finding]:
             )
 
 
-def _table(family: Family, runner: Runner) -> tuple[BucketPlan, ...] | None:
+@checked("PPC325", "limit-too-intricate")
+def limit_too_intricate(family: Family) -> Iterator[Finding]:
+    """Nobody can tell within reason whether a batch meets the limits.
+
+    **What.** For each combination of sizes ppcgc looks for live counts within the limits: they
+    prune what no batch reaches, and a graph is captured with a legal batch. The search is
+    exact, and gives up after some ten thousand steps.
+
+    **Why it hurts.** A graph captured with an illegal batch may fault; one that is left out by
+    mistake is missing in service.
+
+    **Bad**
+
+    ```yaml
+    limits: ["tokens * tokens % 1000003 == 17"]
+    ```
+
+    **Good**
+
+    ```yaml
+    limits: ["tokens % 16 == 0"]
+    ```
+    """
+    for runner in family.runners:
+        problem = _table(family, runner)
+        if isinstance(problem, SearchError):
+            yield Finding(
+                runner.limits[0].span,
+                f"whether a batch meets the limits of runner '{runner.name}' is not known: "
+                f"{problem}",
+                "use linear conditions, or check this one where batches are made",
+            )
+
+
+def _table(family: Family, runner: Runner) -> Table:
     """The plan's own bucket table; None where other rules find fault with the buckets."""
-    axes = {axis.name: axis for axis in family.axes}
-    declared = {rule.axis for rule in runner.buckets}
-    uses = {rule.axis: sorted(follows(rule)) for rule in runner.buckets}
+    return _table_of(runner, family.axes)
+
+
+@lru_cache(maxsize=16)  # several rules ask for the same table
+def _table_of(runner: Runner, declared: tuple[Axis, ...]) -> Table:
+    axes = {axis.name: axis for axis in declared}
+    sizes = {rule.axis: sorted(follows(rule)) for rule in runner.buckets}
+    counts = {r.axis: sorted(counted_from(r, axes[r.axis])) for r in runner.buckets}
+    for needs in (sizes, counts):
+        if circles(needs) or any(set(names) - set(needs) for names in needs.values()):
+            return None
     ladders = [rule.sizes for rule in runner.buckets if isinstance(rule, ListedBuckets)]
-    if circles(uses) or any(set(names) - declared for names in uses.values()):
+    if not all(in_order(ladder) for ladder in ladders):
         return None
-    if not all(in_order(sizes) for sizes in ladders):
-        return None
-    if prod(len(sizes) for sizes in ladders) > _MOST_COMBINATIONS:
+    if prod(len(ladder) for ladder in ladders) > MOST_COMBINATIONS:
         return None
     try:
         return bucket_table(runner, axes)
+    except SearchError as problem:
+        return problem
     except EvaluationError:
         return None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice, product
 
 from ppcgc.expr.evaluate import EvaluationError
-from ppcgc.ir import EqualsBuckets, Family, PaddedBuckets, Runner
-from ppcgc.plan.buckets import derived_rows
+from ppcgc.ir import BucketRule, EqualsBuckets, Family, PaddedBuckets, Runner
+from ppcgc.plan.buckets import derived_rows, follow_order
 from ppcgc.resolve.sizes import circles
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import bucket_of, follows, ladder
+from ppcgc.validate.rules.facts import MOST_COMBINATIONS, bucket_of, follows, ladder
 
 
 @checked("PPC314", "circular-buckets")
@@ -107,23 +108,40 @@ def derived_over_capacity(family: Family) -> Iterator[Finding]:
 
 
 def _derived_over(family: Family, runner: Runner) -> Iterator[Finding]:
-    """The first size of the axis followed that gives too many rows, for rules of one base axis."""
-    for rule in runner.buckets:
-        base = follows(rule)
-        source = bucket_of(runner, next(iter(base))) if len(base) == 1 else None
-        axis = family.axis(rule.axis)
-        for size in ladder(family, source) if source is not None else ():
-            try:
-                rows = derived_rows(rule, {next(iter(base)): size})
-            except EvaluationError as problem:
-                yield Finding(rule.span, f"buckets of {rule.axis} have no size: {problem}")
-                break
-            if rows > axis.max:
-                name = next(iter(base))
-                yield Finding(
-                    rule.span,
-                    f"bucket {size} of {name} gives {rows} rows of {rule.axis}, "
-                    f"over its capacity {axis.max}",
-                    f"raise 'max' of {rule.axis} to {rows}, or shorten the buckets of {name}",
-                )
-                break
+    """For each derived axis the first combination of sizes that gives too many rows, or none."""
+    uses = {rule.axis: sorted(follows(rule)) for rule in runner.buckets}
+    if circles(uses) or any(set(names) - set(uses) for names in uses.values()):
+        return
+    found: set[str] = set()
+    bases = {rule.axis: ladder(family, rule) for rule in runner.buckets if not follows(rule)}
+    for sizes in islice(product(*bases.values()), MOST_COMBINATIONS):
+        rows = dict(zip(bases, sizes, strict=True))
+        for rule in follow_order(runner):
+            problem = _size_problem(family, rule, rows)
+            if problem is None:
+                continue
+            if rule.axis not in found:
+                found.add(rule.axis)
+                yield Finding(rule.span, *problem)
+            break
+
+
+def _size_problem(
+    family: Family, rule: BucketRule, rows: dict[str, int]
+) -> tuple[str, str | None] | None:
+    """What is wrong with the size that ``rows`` give the axis; adds the size to them."""
+    axis, names = family.axis(rule.axis), sorted(follows(rule))
+    try:
+        size = rows[rule.axis] = derived_rows(rule, rows)
+    except EvaluationError as problem:
+        return f"buckets of {rule.axis} have no size: {problem}", None
+    if 1 <= size <= axis.max:
+        return None
+    cause = " and ".join(f"bucket {rows[name]} of {name}" for name in names)
+    gives = f"{cause} {'gives' if len(names) == 1 else 'give'} {size} rows of {rule.axis}"
+    if size < 1:
+        return gives, "a bucket has at least one row"
+    return (
+        f"{gives}, over its capacity {axis.max}",
+        f"raise 'max' of {rule.axis} to {size}, or shorten the buckets of {' or '.join(names)}",
+    )

@@ -17,6 +17,7 @@ from ppcgc.ir import (
     KeepPadding,
     Output,
     Padding,
+    PaddingByAxis,
     Slot,
 )
 from ppcgc.validate.rules.checks import Finding, checked
@@ -88,6 +89,9 @@ def _values(node: Slot | BoundaryKey | Output) -> Iterator[tuple[Literal, Span]]
 
 
 def _padding_values(padding: Padding | None, span: Span) -> Iterator[tuple[Literal, Span]]:
+    if isinstance(padding, PaddingByAxis):
+        yield from _padding_values(padding.first, span)
+        yield from _padding_values(padding.second, span)
     if isinstance(padding, KeepPadding):
         yield padding.initial, span
     if isinstance(padding, FillPadding):

@@ -18,20 +18,23 @@ from ppcgc.ir import (
     ComputeSource,
     ConstSource,
     EqualsBuckets,
-    EvenStages,
     Family,
     FillPadding,
     ListedBuckets,
+    OneAxisPadding,
     Output,
     PaddedBuckets,
+    PaddingByAxis,
     Place,
     Runner,
     Slot,
 )
+from ppcgc.plan.stages import places_of
 from ppcgc.resolve.constants import constants
 
 Literal: TypeAlias = int | float | bool
 LATER = (Place.MIDDLE, Place.LAST)
+MOST_COMBINATIONS = 20_000  # of sizes that are looked at; far above any sensible max_graphs
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ def tensors(family: Family) -> Iterator[Tensor]:
     for key in family.pipeline.boundary:
         yield Tensor(f"boundary key '{key.name}'", key)
     for runner in family.runners:
+        for key in runner.boundary or ():
+            yield Tensor(f"boundary key '{key.name}'", key)
         for slot in runner.slots:
             yield Tensor(f"slot '{slot.qualified}'", slot)
         for output in runner.outputs:
@@ -131,12 +136,38 @@ def in_order(sizes: tuple[int, ...]) -> bool:
 
 def places(family: Family) -> tuple[Place, ...]:
     """The places that the pipeline can have; all of them when the build decides."""
-    stages = family.pipeline.stages
-    if isinstance(stages, EvenStages):
-        return tuple(Place)
-    if len(stages) == 1:
-        return (Place.ONLY,)
-    return (Place.FIRST, Place.LAST) if len(stages) == 2 else (Place.FIRST, *LATER)
+    return places_of(family.pipeline)
+
+
+def runner_places(family: Family, runner: Runner) -> tuple[Place, ...]:
+    """The places of the pipeline where a runner exists."""
+    return tuple(place for place in places(family) if place in runner.places)
+
+
+def slot_places(slot: Slot) -> frozenset[Place]:
+    """Where a slot may stand: anywhere when it goes with a kind of layer."""
+    return frozenset(Place) if slot.owns else slot.stages
+
+
+def boundary_of(family: Family, runner: Runner) -> tuple[BoundaryKey, ...]:
+    """The boundary as a runner hands it on, with its own fields."""
+    return family.pipeline.boundary if runner.boundary is None else runner.boundary
+
+
+def paddings(slot: Slot) -> tuple[OneAxisPadding, ...]:
+    """The paddings of a slot, one for each axis where it has two of them."""
+    match slot.padding:
+        case None:
+            return ()
+        case PaddingByAxis(first=first, second=second):
+            return (first, second)
+        case one:
+            return (one,)
+
+
+def capacities(family: Family, runner: Runner) -> dict[str, int]:
+    """The most rows of each axis in a runner."""
+    return {axis.name: runner.capacity(axis) for axis in family.axes}
 
 
 def expressions(slot: Slot) -> Iterator[tuple[Expr, Span]]:
@@ -145,8 +176,9 @@ def expressions(slot: Slot) -> Iterator[tuple[Expr, Span]]:
         yield slot.source.expr, slot.span_of("source")
     if isinstance(slot.source, ConstSource) and not isinstance(slot.source.value, float):
         yield slot.source.value, slot.span_of("source")
-    if isinstance(slot.padding, FillPadding) and not isinstance(slot.padding.value, float):
-        yield slot.padding.value, slot.span_of("padding")
+    for padding in paddings(slot):
+        if isinstance(padding, FillPadding) and not isinstance(padding.value, float):
+            yield padding.value, slot.span_of("padding")
     if slot.capture_fill is not None and not isinstance(slot.capture_fill, float):
         yield slot.capture_fill, slot.span_of("capture")
 

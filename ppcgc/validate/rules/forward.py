@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ppcgc.expr.tree import Expr
 from ppcgc.ir import Binding, Family, LiteralValue, Place, Runner, Slot, SlotValue
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import LATER, listed, places
+from ppcgc.validate.rules.conditions import may_hold
+from ppcgc.validate.rules.facts import LATER, listed, runner_places, slot_places
 
 
 @checked("PPC501", "slot-not-on-stage", cases=(50,))
@@ -40,7 +42,7 @@ def slot_not_on_stage(family: Family) -> Iterator[Finding]:
         found = {slot.qualified: slot for slot in runner.slots}
         for binding, bound_at in _slot_bindings(runner):
             slot = found[_slot_name(binding)]
-            if not slot.stages & set(bound_at):
+            if not slot_places(slot) & set(bound_at):
                 yield Finding(
                     binding.span,
                     f"'{binding.keyword}' binds slot '{slot.qualified}', which the "
@@ -88,8 +90,8 @@ def input_ids_on_later_stage(family: Family) -> Iterator[Finding]:
       later: {pp_proxy_tensors: boundary}
     ```
     """
-    possible = places(family)
     for runner in family.runners:
+        possible = runner_places(family, runner)
         found = {slot.qualified: slot for slot in runner.slots}
         for binding, bound_at in _slot_bindings(runner):
             later = [place for place in bound_at if place in LATER and place in possible]
@@ -134,14 +136,16 @@ def ids_and_embeds(family: Family) -> Iterator[Finding]:
     """
     for runner in family.runners:
         reported = set()
-        for place in places(family):
+        for place in runner_places(family, runner):
             given = {
                 binding.keyword: binding
                 for binding in runner.forward.at(place)
                 if _is_given(runner, binding, place)
             }
             both = given.get("input_ids"), given.get("inputs_embeds")
-            if both[0] is not None and both[1] is not None and both[1].span not in reported:
+            if both[0] is None or both[1] is None or both[1].span in reported:
+                continue
+            if may_hold(runner, _conditions(runner, both)):
                 reported.add(both[1].span)
                 yield Finding(
                     both[1].span,
@@ -151,12 +155,19 @@ def ids_and_embeds(family: Family) -> Iterator[Finding]:
                 )
 
 
+def _conditions(runner: Runner, bindings: tuple[Binding | None, ...]) -> list[Expr]:
+    """The conditions under which the slots of bindings exist."""
+    names = {_slot_name(binding) for binding in bindings if binding is not None}
+    bound = [slot for slot in runner.slots if slot.qualified in names]
+    return [slot.when for slot in bound if slot.when is not None]
+
+
 def _is_given(runner: Runner, binding: Binding, place: Place) -> bool:
     match binding.value:
         case LiteralValue(value=None):
             return False
         case SlotValue(name=name):
-            return any(s.qualified == name and place in s.stages for s in runner.slots)
+            return any(s.qualified == name and place in slot_places(s) for s in runner.slots)
         case _:
             return True
 
@@ -185,9 +196,9 @@ def forward_without_input(family: Family) -> Iterator[Finding]:
     ```
     """
     for runner in family.runners:
-        starts = [place for place in places(family) if place not in LATER]
+        starts = [place for place in runner_places(family, runner) if place not in LATER]
         given = [binding.value for place in starts for binding in runner.forward.at(place)]
-        if all(isinstance(value, LiteralValue) for value in given):
+        if starts and all(isinstance(value, LiteralValue) for value in given):
             yield Finding(
                 runner.forward.span,
                 f"the first stage of runner '{runner.name}' is given no slot",

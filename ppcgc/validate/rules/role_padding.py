@@ -10,6 +10,7 @@ from ppcgc.ir import (
     FillPadding,
     KeepPadding,
     ListedBuckets,
+    OneAxisPadding,
     RepeatLastPadding,
     Role,
     Runner,
@@ -17,7 +18,16 @@ from ppcgc.ir import (
     ZeroPadding,
 )
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import Literal, bucket_of, fixed, fixed_dims, listed, literal, slots
+from ppcgc.validate.rules.facts import (
+    Literal,
+    bucket_of,
+    fixed,
+    fixed_dims,
+    listed,
+    literal,
+    paddings,
+    slots,
+)
 
 
 @checked("PPC242", "write-index-padding", cases=(1, 6))
@@ -50,7 +60,8 @@ def write_index_padding(family: Family) -> Iterator[Finding]:
         if slot.role.role is not Role.WRITE_INDEX or slot.role.of_kind != "state":
             continue
         state = family.state(slot.role.of or "")
-        problem = _write_problem(slot, state.reserved)
+        problems = (_write_problem(slot, padding, state.reserved) for padding in paddings(slot))
+        problem = next((found for found in problems if found), None)
         if problem is not None:
             yield Finding(
                 slot.span_of("padding"),
@@ -59,13 +70,13 @@ def write_index_padding(family: Family) -> Iterator[Finding]:
             )
 
 
-def _write_problem(slot: Slot, reserved: tuple[int, ...]) -> str | None:
-    if isinstance(slot.padding, KeepPadding):
+def _write_problem(slot: Slot, padding: OneAxisPadding, reserved: tuple[int, ...]) -> str | None:
+    if isinstance(padding, KeepPadding):
         return "keep the locations of an earlier batch"
-    if isinstance(slot.padding, RepeatLastPadding):
+    if isinstance(padding, RepeatLastPadding):
         return "write over the last live row"
-    row = _padding_row(slot)
-    if isinstance(slot.padding, FillPadding) and row is None:
+    row = _padding_row(padding)
+    if isinstance(padding, FillPadding) and row is None:
         return "are computed and cannot be shown to be reserved"
     if row is None or row in reserved or (row < 0 and slot.role.consumer_skips_negative):
         return None
@@ -73,10 +84,10 @@ def _write_problem(slot: Slot, reserved: tuple[int, ...]) -> str | None:
     return f"point at row {row}{wraps if row < 0 else ', which is not reserved'}"
 
 
-def _padding_row(slot: Slot) -> Literal | None:
-    if isinstance(slot.padding, ZeroPadding):
+def _padding_row(padding: OneAxisPadding) -> Literal | None:
+    if isinstance(padding, ZeroPadding):
         return 0
-    return literal(slot.padding.value) if isinstance(slot.padding, FillPadding) else None
+    return literal(padding.value) if isinstance(padding, FillPadding) else None
 
 
 @checked("PPC243", "index-padding", cases=(6, 96))
@@ -105,10 +116,7 @@ def index_padding(family: Family) -> Iterator[Finding]:
      source: batch.adapter, consumer_skips_negative: true}
     ```
     """
-    for runner, slot in slots(family):
-        row = _padding_row(slot)
-        if slot.role.role is not Role.INDEX or row is None:
-            continue
+    for runner, slot, row in _padded_indices(family):
         size = _size_of_subject(family, runner, slot)
         if row < 0 and not slot.role.consumer_skips_negative:
             message = f"padded rows of index '{slot.qualified}' are {row}, below 0"
@@ -118,6 +126,15 @@ def index_padding(family: Family) -> Iterator[Finding]:
             message = f"padded rows of index '{slot.qualified}' are {row}, past the last of {size}"
             help = f"pad with a row of '{slot.role.of}': 0 to {size - 1}"
             yield Finding(slot.span_of("padding"), message, help)
+
+
+def _padded_indices(family: Family) -> Iterator[tuple[Runner, Slot, Literal]]:
+    """Each index with a literal padding, and that padding."""
+    for runner, slot in slots(family):
+        for padding in paddings(slot):
+            row = _padding_row(padding)
+            if slot.role.role is Role.INDEX and row is not None:
+                yield runner, slot, row
 
 
 def _size_of_subject(family: Family, runner: Runner, slot: Slot) -> int | None:
@@ -212,7 +229,9 @@ def lengths_padding(family: Family) -> Iterator[Finding]:
     for runner, slot in slots(family):
         if slot.role.role is not Role.LENGTHS:
             continue
-        problem = _length_problem(slot, _size_of_subject(family, runner, slot))
+        size = _size_of_subject(family, runner, slot)
+        problems = (_length_problem(slot, padding, size) for padding in paddings(slot))
+        problem = next((found for found in problems if found), None)
         if problem is not None:
             yield Finding(
                 slot.span_of("padding"),
@@ -221,12 +240,12 @@ def lengths_padding(family: Family) -> Iterator[Finding]:
             )
 
 
-def _length_problem(slot: Slot, size: int | None) -> str | None:
-    if isinstance(slot.padding, KeepPadding):
+def _length_problem(slot: Slot, padding: OneAxisPadding, size: int | None) -> str | None:
+    if isinstance(padding, KeepPadding):
         return "keep the lengths of an earlier batch"
-    if isinstance(slot.padding, RepeatLastPadding) and slot.role.of_kind == "axis":
+    if isinstance(padding, RepeatLastPadding) and slot.role.of_kind == "axis":
         return f"repeat a length, so the sum exceeds the live {slot.role.of}"
-    length = _padding_row(slot)
+    length = _padding_row(padding)
     if length is None or (length >= 0 and (size is None or length <= size)):
         return None
     return f"are {length}, below 0" if length < 0 else f"are {length}, above {size}"

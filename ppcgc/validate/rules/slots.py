@@ -18,10 +18,11 @@ from ppcgc.ir import (
     Runner,
     Slot,
     SlotValue,
+    Source,
     ViewValue,
 )
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import listed, places, slots
+from ppcgc.validate.rules.facts import listed, runner_places, slot_places, slots
 from ppcgc.validate.rules.padding import source_word
 
 _INDICES = (Role.INDEX, Role.WRITE_INDEX)
@@ -31,8 +32,9 @@ _INDICES = (Role.INDEX, Role.WRITE_INDEX)
 def word_without_effect(family: Family) -> Iterator[Finding]:
     """A slot states a word that its source or role never looks at.
 
-    **What.** `absent`, `cast` and `residency` speak of a tensor of the batch (`residency` also
-    of what the caller writes); `capture` of rows that are not computed;
+    **What.** `absent`, `cast`, `broadcast` and `residency` speak of a tensor of the batch
+    (`residency` also of what the caller writes); `mirror` of one on the device; `capture` of
+    rows that are not computed;
     `consumer_skips_negative` of an index.
 
     **Why it hurts.** The author believes in a guard that does not exist.
@@ -63,20 +65,28 @@ def _idle_words(slot: Slot) -> Iterator[tuple[str, str]]:
     source = f"its source is {source_word(slot.source)}"
     from_batch = isinstance(slot.source, BatchSource)
     if not from_batch:
-        yield from ((word, source) for word in ("absent", "cast") if word in slot.spans)
+        idle = ("absent", "cast", "broadcast")
+        yield from ((word, source) for word in idle if word in slot.spans)
     if "residency" in slot.spans and not (from_batch or isinstance(slot.source, CallerSource)):
         yield "residency", source
     if "capture" in slot.spans and isinstance(slot.source, ComputeSource | ConstSource):
         yield "capture", source
+    if "mirror" in slot.spans and (slot.host_only or _from_host(slot.source)):
+        yield "mirror", "the slot is on the host" if slot.host_only else source
     if "consumer_skips_negative" in slot.spans and slot.role.role not in _INDICES:
         yield "consumer_skips_negative", f"its role is {slot.role.role.value}"
+
+
+def _from_host(source: Source) -> bool:
+    return isinstance(source, ComputeSource | ConstSource)
 
 
 @checked("PPC221", "unread-slot", warning=True)
 def unread_slot(family: Family) -> Iterator[Finding]:
     """No forward reads the slot.
 
-    **What.** A slot is read where the forward of its stages binds it or gets the `view`.
+    **What.** A slot is read where the forward of its stages binds it or gets the `view`, or by
+    a hook.
 
     **Why it hurts.** It is loaded at each step for nothing; more often, a binding was forgotten
     and the model runs without its input.
@@ -97,9 +107,10 @@ def unread_slot(family: Family) -> Iterator[Finding]:
       first: {input_ids: slot.input_ids, scale: slot.scale}
     ```
     """
-    possible = places(family)
     for runner, slot in slots(family):
-        own = [place for place in possible if place in slot.stages]
+        own = [place for place in runner_places(family, runner) if place in slot_places(slot)]
+        if any(slot.qualified in hook.reads for hook in runner.hooks):
+            continue
         if own and not any(_reads(runner, place, slot) for place in own):
             yield Finding(
                 slot.span_of("name"),
@@ -233,9 +244,9 @@ def slot_without_stage(family: Family) -> Iterator[Finding]:
     pipeline: {layers: {count: 30}, stages: [[0, 15], [15, 30]]}
     ```
     """
-    possible = set(places(family))
-    for _, slot in slots(family):
-        if not possible & slot.stages:
+    for runner, slot in slots(family):
+        possible = set(runner_places(family, runner))
+        if possible and not possible & slot_places(slot):
             yield Finding(
                 slot.span_of("stages"),
                 f"no stage of this pipeline has slot '{slot.qualified}'",

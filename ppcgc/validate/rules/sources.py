@@ -9,12 +9,14 @@ from ppcgc.ir import (
     BatchCount,
     BatchSource,
     BoundarySource,
+    EqualsBuckets,
     Family,
     Place,
     Runner,
     Slot,
     SourceRows,
 )
+from ppcgc.plan.counts import rows_source
 from ppcgc.validate.rules.checks import Finding, checked
 from ppcgc.validate.rules.facts import places, slots
 
@@ -96,8 +98,9 @@ def path_of_two_kinds(family: Family) -> Iterator[Finding]:
             for axis in family.axes
             if isinstance(axis.live, BatchCount)
         ]
-        for number, (path, span, kind) in enumerate(leaves):
-            before = counts + leaves[:number]
+        uses = counts + leaves
+        for number, (path, span, kind) in enumerate(uses):
+            before = uses[:number]
             clash = next((other for other in before if _clashes(path, kind, other)), None)
             if clash is not None:
                 other_path, other_span, other_kind = clash
@@ -201,7 +204,8 @@ def boundary_slot_form(family: Family) -> Iterator[Finding]:
 def rows_without_source(family: Family) -> Iterator[Finding]:
     """An axis counts the rows of its source, and a runner has no such source.
 
-    **What.** `live: rows` means the extent of the first slot of that axis with a batch source.
+    **What.** `live: rows` means the extent of the first slot with one row for each row of that
+    axis that every stage has, from a source in the batch that is never absent.
 
     **Why it hurts.** Nothing would say how many rows are live.
 
@@ -219,17 +223,17 @@ def rows_without_source(family: Family) -> Iterator[Finding]:
     axes: {images: {max: 8, live: batch.num_images}}
     ```
     """
-    counted = {axis.name: axis for axis in family.axes if isinstance(axis.live, SourceRows)}
     for runner in family.runners:
-        used = {axis for slot in runner.slots for axis in slot.axes}
-        sourced = {axis for slot, _ in _batch_slots(runner) for axis in slot.axes}
-        for name in sorted(set(counted) & (used - sourced)):
-            yield Finding(
-                counted[name].span,
-                f"axis '{name}' counts the rows of its source, "
-                f"but no slot of runner '{runner.name}' brings such rows from the batch",
-                "give the axis a count: 'live: batch.<path>'",
-            )
+        for rule in runner.buckets:
+            axis = family.axis(rule.axis)
+            counts_rows = isinstance(axis.live, SourceRows) and not isinstance(rule, EqualsBuckets)
+            if counts_rows and rows_source(runner, axis.name) is None:
+                yield Finding(
+                    axis.span,
+                    f"axis '{axis.name}' counts the rows of its source, but no slot of runner "
+                    f"'{runner.name}' brings exactly such rows from the batch to every stage",
+                    "give the axis a count: 'live: batch.<path>'",
+                )
 
 
 def _batch_slots(runner: Runner) -> list[tuple[Slot, tuple[str, ...]]]:

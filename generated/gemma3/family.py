@@ -1,0 +1,71 @@
+# ppcgc: generated from gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7
+"""Sizes, state and layer ranges: what every runner of the family is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+rt.require_abi(1, __name__)
+
+FINGERPRINT = "sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """Sizes that are known when a runner is built."""
+
+    hidden: int  # config.hidden_size, gemma3.yaml:9
+    vocab: int  # config.vocab_size, gemma3.yaml:10
+    max_position: int  # config.max_position_embeddings, gemma3.yaml:11
+    kv_rows: int  # given by the caller, gemma3.yaml:12
+    window: int  # config.sliding_window, gemma3.yaml:13
+    swa_rows: int  # given by the caller, gemma3.yaml:14
+    context: int  # given by the caller, gemma3.yaml:15
+    layer_count: int  # config.num_hidden_layers, gemma3.yaml:26
+
+    @classmethod
+    def from_config(cls, config: object, *, kv_rows: int, swa_rows: int, context: int) -> Dims:
+        """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        hidden = rt.config_int(config, "hidden_size")
+        vocab = rt.config_int(config, "vocab_size")
+        max_position = rt.config_int(config, "max_position_embeddings")
+        kv_rows = rt.build_int("kv_rows", kv_rows)
+        window = rt.config_int(config, "sliding_window")
+        swa_rows = rt.build_int("swa_rows", swa_rows)
+        context = rt.build_int("context", context)
+        layer_count = rt.config_int(config, "num_hidden_layers")
+        return cls(
+            hidden=hidden,
+            vocab=vocab,
+            max_position=max_position,
+            kv_rows=kv_rows,
+            window=window,
+            swa_rows=swa_rows,
+            context=context,
+            layer_count=layer_count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Tensors that the graphs write in place. Their rows stand in dimension 0."""
+
+    kv: Sequence[Tensor]  # rows 0 belong to padding, gemma3.yaml:22
+    swa_kv: Sequence[Tensor]  # rows 0 belong to padding, gemma3.yaml:23
+
+    def check(self, dims: Dims, device: torch.device) -> None:
+        """Raises StateError for a tensor with other rows or on another device."""
+        rt.check_state("kv", self.kv, dims.kv_rows, device)
+        rt.check_state("swa_kv", self.swa_kv, dims.swa_rows, device)
+
+
+def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
+    """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
+    ranges = rt.even_ranges(dims.layer_count, of)  # gemma3.yaml:26
+    return rt.stage_of(ranges, stage, of)

@@ -1,0 +1,50 @@
+# ppcgc: generated from qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c
+"""Any decoder of transformers with a pipeline plan (Llama, Qwen3, Mistral, Gemma 3, SmolLM2,
+...), cut into stages by ppcgc.hf. Only hidden states are handed over.
+"""
+
+from __future__ import annotations
+
+from .boundary import Boundary
+from .decode import DecodeExtents, DecodeOutputs
+from .decode_first import DecodeFirst, DecodeFirstBatch, DecodeFirstSlots, DecodeOnly
+from .decode_later import DecodeLast, DecodeLaterBatch, DecodeLaterSlots, DecodeMiddle
+from .family import FINGERPRINT, Dims, State, stage_layers
+from .prefill import PrefillExtents, PrefillOutputs
+from .prefill_first import PrefillFirst, PrefillFirstBatch, PrefillFirstSlots
+from .prefill_last import PrefillLast, PrefillLastBatch, PrefillLastSlots
+from .prefill_middle import PrefillMiddle, PrefillMiddleBatch, PrefillMiddleSlots
+from .prefill_only import PrefillOnly, PrefillOnlyBatch, PrefillOnlySlots
+
+__all__ = [
+    "FINGERPRINT",
+    "Boundary",
+    "DecodeExtents",
+    "DecodeFirst",
+    "DecodeFirstBatch",
+    "DecodeFirstSlots",
+    "DecodeLast",
+    "DecodeLaterBatch",
+    "DecodeLaterSlots",
+    "DecodeMiddle",
+    "DecodeOnly",
+    "DecodeOutputs",
+    "Dims",
+    "PrefillExtents",
+    "PrefillFirst",
+    "PrefillFirstBatch",
+    "PrefillFirstSlots",
+    "PrefillLast",
+    "PrefillLastBatch",
+    "PrefillLastSlots",
+    "PrefillMiddle",
+    "PrefillMiddleBatch",
+    "PrefillMiddleSlots",
+    "PrefillOnly",
+    "PrefillOnlyBatch",
+    "PrefillOnlySlots",
+    "PrefillOutputs",
+    "State",
+    "stage_layers",
+]
