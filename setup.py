@@ -10,7 +10,7 @@ setup(
     packages=[*find_packages(include=["ppcgc", "ppcgc.*"]), "ppcgc.schemas"],
     package_dir={"ppcgc.schemas": "schemas"},
     package_data={
-        "ppcgc": ["py.typed"],
+        "ppcgc": ["py.typed", "starter.yaml"],
         "ppcgc.emit": ["templates/*.j2"],
         "ppcgc.schemas": ["*.json"],
     },

@@ -3,12 +3,13 @@
 A spec goes through these passes, in this order; each is a module or a package of that name:
 
 1. ``load``             text to a node tree with the place of every key and value
-2. ``validate.schema``  the form, against the JSON Schema in ``schemas/``
-3. ``resolve``          nodes to the typed IR (``ir``): defaults, references, expressions (``expr``)
-4. ``validate.rules``   what a legal spec must hold beyond its form, one rule at a time
-5. ``plan``             buckets, stages, the layout of each bucket, the boundary, the fingerprint
-6. ``emit``             the text of the generated modules: ``{path: text}``
-7. ``publish``          what changed is written, what went stale is removed
+2. ``extend``           the specs that `extends` names, laid under this one
+3. ``validate.schema``  the form, against the JSON Schema in ``schemas/``
+4. ``resolve``          nodes to the typed IR (``ir``): defaults, references, expressions (``expr``)
+5. ``validate.rules``   what a legal spec must hold beyond its form, one rule at a time
+6. ``plan``             buckets, stages, the layout of each bucket, the boundary, the fingerprint
+7. ``emit``             the text of the generated modules: ``{path: text}``
+8. ``publish``          what changed is written, what went stale is removed
 
 ``driver`` runs them and stops between two when there are errors; ``cli`` is the command line.
 Findings are values (``diagnostics``): no pass raises for a user's mistake.

@@ -20,6 +20,9 @@ from ppcgc import __version__
 from ppcgc.diagnostics.model import Diagnostic
 from ppcgc.diagnostics.printers import MACHINE_FORMATS, PRINTERS, render
 
+# kept here so that the help needs no pass of the compiler; a test compares it with the IR's list
+MODEL_DTYPES = ("float16", "bfloat16", "float32", "float64")
+
 CLEAN = 0
 FINDINGS = 1
 CANNOT_RUN = 2
@@ -181,6 +184,85 @@ def _check_files(files: dict[str, str], out: Path, form: str) -> tuple[list[Diag
 
 
 @commands.command()
+@click.argument("spec")
+@click.option("--config", metavar="FILE", help="The model's config as JSON: sizes, layers, dtype.")
+@click.option(
+    "--set",
+    "given",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A dim (kv_rows=4096), an option (options.lora=true) or tp.size; before the config.",
+)
+@click.option("--dtype", type=click.Choice(MODEL_DTYPES), help="What `dtype: model` stands for.")
+@click.option("--stages", type=click.IntRange(min=1), help="How many stages an even split makes.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def plan(
+    spec: str,
+    config: str | None,
+    given: tuple[str, ...],
+    dtype: str | None,
+    stages: int | None,
+    form: str,
+) -> int:
+    """Print what a SPEC comes to: graphs, stages, slots and hand-offs, with bytes.
+
+    Numbers that need the model's config or a size given at build are `?` until --config and
+    --set give them. Nothing is generated.
+    """
+    from ppcgc.driver import check_source
+    from ppcgc.overview import NotKnownError, as_json, as_text, describe, gather
+    from ppcgc.overview.given import read_config, read_values
+    from ppcgc.plan import plan as make_plan
+    from ppcgc.sources import UnreadableError, read_sources
+
+    try:
+        sources = read_sources([spec])
+        if len(sources) != 1:
+            raise CannotRunError(f"{spec}: holds {len(sources)} specs; give one of them")
+        checked = check_source(sources[0])
+        if checked.family is None:
+            _print_findings("full", checked.findings, checked.texts)
+            _say(_summary(checked.findings, 1))
+            return FINDINGS
+        sizes = None if config is None else read_config(Path(config))
+        known = gather(checked.family, sizes, read_values(given), dtype)
+        data = describe(make_plan(checked.family), known, stages)
+    except (UnreadableError, NotKnownError) as error:
+        raise CannotRunError(str(error)) from error
+    click.echo(as_json(data) if form == "json" else as_text(data))
+    return CLEAN
+
+
+@commands.command()
+@click.argument("name", default="my_model")
+@click.option("--family", help="The family's name; by default made from NAME.")
+def init(name: str, family: str | None) -> int:
+    """Write a commented spec to start from: NAME.yaml. Never writes over a file."""
+    from ppcgc.driver import Source, check_source
+    from ppcgc.schema_file import NAME
+    from ppcgc.starter import family_of, schema_seen_from, starter_path, starter_text
+
+    path = starter_path(name)
+    text = starter_text(family or family_of(path), path)
+    checked = check_source(Source(file=path.as_posix(), data=text.encode()))
+    if _has_errors(checked.findings):
+        first = next(finding for finding in checked.findings if finding.is_error)
+        raise CannotRunError(f"{first.message}; give another name with --family")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise CannotRunError(f"{path}: is there already") from error
+    except OSError as error:
+        raise CannotRunError(f"{path}: {error.strerror}") from error
+    _say(f"wrote {path.as_posix()}: next, `ppcgc validate {path.as_posix()}`")
+    if schema_seen_from(path) == NAME:
+        _say(f"for help in an editor, beside it: `ppcgc schema > {NAME}`")
+    return CLEAN
+
+
+@commands.command()
 @click.argument("code", required=False)
 @click.option("--all", "every", is_flag=True, help="Every rule, by code.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
@@ -197,6 +279,55 @@ def explain(code: str | None, every: bool, form: str) -> int:
         raise CannotRunError(str(error)) from error
     click.echo(as_json(rules) if form == "json" else as_text(rules))
     return CLEAN
+
+
+@commands.command()
+@click.argument("factory", metavar="MODULE:FACTORY")
+@click.option("--runner", help="Only this runner of the family, such as prefill.")
+@click.option("--device", help="Passed to the factory: cpu, cuda, cuda:1.")
+@click.option("--stages", type=click.IntRange(min=1), help="Passed to the factory.")
+@click.option("--check", "checks", multiple=True, help="Only this check; may be repeated.")
+@click.option("--quick", is_flag=True, help="Two buckets of each runner, two batches each.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["full", "concise", "json"]),
+    default="full",
+    show_default=True,
+    help="How the report is printed.",
+)
+def verify(
+    factory: str,
+    runner: str | None,
+    device: str | None,
+    stages: int | None,
+    checks: tuple[str, ...],
+    quick: bool,
+    form: str,
+) -> int:
+    """Prove generated runners against their model: needs torch.
+
+    MODULE:FACTORY returns a ppcgc.runtime.Subject or a list of them: runners in pipeline order,
+    and batches to try them on.
+    """
+    from ppcgc.verify_verb import NoRuntimeError
+    from ppcgc.verify_verb import verify as run
+
+    try:
+        report, ok = run(
+            factory,
+            runner=runner,
+            device=device,
+            stages=stages,
+            checks=checks,
+            quick=quick,
+            form=form,
+        )
+    except NoRuntimeError as error:
+        raise CannotRunError(str(error)) from error
+    if report:
+        click.echo(report)
+    return CLEAN if ok else FINDINGS
 
 
 @commands.command()

@@ -1,6 +1,6 @@
-"""``python -m ppcgc.docs``: the reference of rules, written from the texts of the rules.
+"""``python -m ppcgc.docs``: the reference of rules and what answers each public case.
 
-Writes ``docs/rules.md`` of a checkout; a test compares the two.
+Writes ``docs/rules.md`` and ``docs/cases.md`` of a checkout; tests compare them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ppcgc.diagnostics.catalogue import all_rules
 from ppcgc.diagnostics.model import Rule, Severity
+from ppcgc.docs_cases import CASES_PAGE, cases_page
 
 RULES_PAGE = Path(__file__).parent.parent / "docs" / "rules.md"
 
@@ -65,7 +66,8 @@ def _section(rule: Rule) -> str:
 def main() -> int:
     RULES_PAGE.parent.mkdir(exist_ok=True)
     RULES_PAGE.write_text(rules_page(), encoding="utf-8")
-    sys.stdout.write(f"wrote {RULES_PAGE.name}\n")
+    CASES_PAGE.write_text(cases_page(all_rules()), encoding="utf-8")
+    sys.stdout.write(f"wrote {RULES_PAGE.name}, {CASES_PAGE.name}\n")
     return 0
 
 

@@ -1,7 +1,7 @@
-# ppcgc: generated from deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:217fb43a99d7f0ee9ecaf7755a183c87d69a04314afd090417bf23d27cfa6ea6
-"""Any decoder of transformers with a pipeline plan (Llama, Qwen3, Mistral, Gemma 3, SmolLM2,
-...), cut into stages by ppcgc.hf. Only hidden states are handed over.
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
+"""DeepSeek-V3 in transformers' implementation. Multi-head latent attention hands expanded keys
+and values to the cache, keys wider than values; nothing of the spec depends on their widths.
 """
 
 from __future__ import annotations

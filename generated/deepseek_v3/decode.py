@@ -1,5 +1,5 @@
-# ppcgc: generated from deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:217fb43a99d7f0ee9ecaf7755a183c87d69a04314afd090417bf23d27cfa6ea6
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
 """The decode runner of deepseek_v3"""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class DecodeExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,10 +22,11 @@ class DecodeExtents(NamedTuple):
 
 
 AXES = ("requests", "tokens")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"requests": "num_requests"}
 
-# deepseek_v3.yaml:48: one graph for each padded size; beside it, the live rows of its capture
+# deepseek_v3.yaml:17: one graph for each padded size; beside it, the live rows of its capture
 BUCKETS: Mapping[DecodeExtents, DecodeExtents] = {
     DecodeExtents(1, 1): DecodeExtents(1, 1),
     DecodeExtents(2, 2): DecodeExtents(2, 2),
@@ -39,14 +42,14 @@ class DecodeCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: DecodeCounts) -> DecodeExtents:
+def extents(batch: DecodeCounts, dims: Dims) -> DecodeExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     requests = rt.live_count(batch.num_requests, "num_requests")
     tokens = requests
     return DecodeExtents(requests, tokens)
 
 
-def choose(live: DecodeExtents) -> rt.Choice[DecodeExtents]:
+def choose(live: DecodeExtents, dims: Dims) -> rt.Choice[DecodeExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     requests = rt.smallest((1, 2, 4, 8), live.requests)
     if requests is None:
@@ -59,7 +62,7 @@ def choose(live: DecodeExtents) -> rt.Choice[DecodeExtents]:
 class DecodeOutputs:
     """What the last stage gives: live rows only."""
 
-    logits: Tensor  # [requests, vocab] model, deepseek_v3.yaml:60
+    logits: Tensor  # [requests, vocab] model, llama_hf.yaml:60
 
 
 class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
@@ -80,7 +83,7 @@ class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: DecodeOutputs) -> None:
+    def store(self, result: object, buffers: DecodeOutputs, boundary: object) -> None:
         rt.store(buffers.logits, result, "logits")
 
     def trim(self, buffers: DecodeOutputs, live: DecodeExtents) -> DecodeOutputs:
@@ -88,7 +91,7 @@ class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
             logits=buffers.logits.narrow(0, 0, live.requests),
         )
 
-    def eager(self, result: object, live: DecodeExtents) -> DecodeOutputs:
+    def eager(self, result: object, boundary: object, live: DecodeExtents) -> DecodeOutputs:
         return DecodeOutputs(
             logits=rt.check_result(
                 result,

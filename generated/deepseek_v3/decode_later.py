@@ -1,8 +1,6 @@
-# ppcgc: generated from deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:217fb43a99d7f0ee9ecaf7755a183c87d69a04314afd090417bf23d27cfa6ea6
-"""deepseek_v3.decode, middle and last stages: their slots, how a batch fills them, and their
-runners.
-"""
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
+"""deepseek_v3.decode, middle and last stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from .boundary import Boundary, HandedOn, Received
 from .decode import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     DecodeExtents,
     DecodeOutputs,
@@ -38,23 +37,23 @@ class DecodeLaterBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, deepseek_v3.yaml:52
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:52
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, deepseek_v3.yaml:53
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:53
     @property
-    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, deepseek_v3.yaml:54
+    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, llama_hf.yaml:54
     @property
-    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, deepseek_v3.yaml:55
+    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, llama_hf.yaml:55
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    positions: Tensor  # [tokens] int64, deepseek_v3.yaml:52
-    slot_mapping: Tensor  # [tokens] int64, deepseek_v3.yaml:53
-    seq_lens: Tensor  # [requests] int32, deepseek_v3.yaml:54
-    slot_table: Tensor  # [requests, context] int64, deepseek_v3.yaml:55
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:52
+    slot_mapping: Tensor  # [tokens] int64, llama_hf.yaml:53
+    seq_lens: Tensor  # [requests] int32, llama_hf.yaml:54
+    slot_table: Tensor  # [requests, context] int64, llama_hf.yaml:55
 
 
 class DecodeLaterModel(Protocol):
@@ -77,7 +76,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         return (
             rt.SlotInfo(
                 name="positions",
-                line="deepseek_v3.yaml:52",
+                line="llama_hf.yaml:52",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -87,17 +86,18 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="deepseek_v3.yaml:53",
+                line="llama_hf.yaml:53",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="seq_lens",
-                line="deepseek_v3.yaml:54",
+                line="llama_hf.yaml:54",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="zero",
@@ -107,13 +107,14 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             ),
             rt.SlotInfo(
                 name="slot_table",
-                line="deepseek_v3.yaml:55",
+                line="llama_hf.yaml:55",
                 axes=("requests",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.INDEX,
                 batch="slot_table",
                 host=True,
+                of_state="kv",
             ),
         )
 
@@ -152,16 +153,16 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
     ) -> None:
         counts, positions_rows, slot_mapping_rows, seq_lens_rows, slot_table_rows = host.begin()
         counts.set_rows(live)
-        # positions (deepseek_v3.yaml:52): batch.positions, then zero
+        # positions (llama_hf.yaml:52): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (deepseek_v3.yaml:53): batch.slot_mapping, then zero
+        # slot_mapping (llama_hf.yaml:53): batch.slot_mapping, then zero
         slot_mapping_rows.put(batch.slot_mapping, live.tokens)
         slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # seq_lens (deepseek_v3.yaml:54): batch.seq_lens, then zero
+        # seq_lens (llama_hf.yaml:54): batch.seq_lens, then zero
         seq_lens_rows.put(batch.seq_lens, live.requests)
         seq_lens_rows.check_bounded(live.requests, self.dims.context)
-        # slot_table (deepseek_v3.yaml:55): batch.slot_table, then zero
+        # slot_table (llama_hf.yaml:55): batch.slot_table, then zero
         slot_table_rows.put(batch.slot_table, live.requests)
         slot_table_rows.check_index(live.requests, self.dims.kv_rows)
         host.push()
@@ -199,10 +200,13 @@ class _DecodeLater(
     family = "deepseek_v3"
     runner = "decode"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = DecodeLaterInputs
     incoming_type = Received
 
@@ -222,12 +226,18 @@ class _DecodeLater(
         self.state = state
 
     def extents(self, batch: DecodeLaterBatch) -> DecodeExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: DecodeLaterSlots, boundary: Boundary, rows: DecodeExtents) -> object:
+    def forward(
+        self,
+        slots: DecodeLaterSlots,
+        boundary: Boundary,
+        rows: DecodeExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=None,
             positions=slots.positions,

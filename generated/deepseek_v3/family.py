@@ -1,5 +1,5 @@
-# ppcgc: generated from deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:217fb43a99d7f0ee9ecaf7755a183c87d69a04314afd090417bf23d27cfa6ea6
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from torch import Tensor
 
 rt.require_abi(1, __name__)
 
-FINGERPRINT = "sha256:217fb43a99d7f0ee9ecaf7755a183c87d69a04314afd090417bf23d27cfa6ea6"
+FINGERPRINT = "sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dims:
     """Sizes that are known when a runner is built."""
 
-    hidden: int  # config.hidden_size, deepseek_v3.yaml:9
-    vocab: int  # config.vocab_size, deepseek_v3.yaml:10
-    max_position: int  # config.max_position_embeddings, deepseek_v3.yaml:11
-    kv_rows: int  # given by the caller, deepseek_v3.yaml:12
-    context: int  # given by the caller, deepseek_v3.yaml:13
-    layer_count: int  # config.num_hidden_layers, deepseek_v3.yaml:23
+    hidden: int  # config.hidden_size, llama_hf.yaml:9
+    vocab: int  # config.vocab_size, llama_hf.yaml:10
+    max_position: int  # config.max_position_embeddings, llama_hf.yaml:11
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
+    layer_count: int  # config.num_hidden_layers, llama_hf.yaml:23
 
     @classmethod
     def from_config(cls, config: object, *, kv_rows: int, context: int) -> Dims:
@@ -50,7 +50,7 @@ class Dims:
 class State:
     """Tensors that the graphs write in place. Their rows stand in dimension 0."""
 
-    kv: Sequence[Tensor]  # rows 0 belong to padding, deepseek_v3.yaml:20
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama_hf.yaml:20
 
     def check(self, dims: Dims, device: torch.device) -> None:
         """Raises StateError for a tensor with other rows or on another device."""
@@ -59,5 +59,5 @@ class State:
 
 def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
     """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
-    ranges = rt.even_ranges(dims.layer_count, of)  # deepseek_v3.yaml:23
+    ranges = rt.even_ranges(dims.layer_count, of)  # llama_hf.yaml:23
     return rt.stage_of(ranges, stage, of)

@@ -1,5 +1,5 @@
-# ppcgc: generated from deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:217fb43a99d7f0ee9ecaf7755a183c87d69a04314afd090417bf23d27cfa6ea6
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
 """The prefill runner of deepseek_v3"""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class PrefillExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,10 +22,11 @@ class PrefillExtents(NamedTuple):
 
 
 AXES = ("tokens", "requests")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
 
-# deepseek_v3.yaml:31: one graph for each padded size; beside it, the live rows of its capture
+# deepseek_v3.yaml:15: one graph for each padded size; beside it, the live rows of its capture
 BUCKETS: Mapping[PrefillExtents, PrefillExtents] = {
     PrefillExtents(8, 8): PrefillExtents(8, 8),
     PrefillExtents(16, 8): PrefillExtents(16, 8),
@@ -41,17 +44,17 @@ class PrefillCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: PrefillCounts) -> PrefillExtents:
+def extents(batch: PrefillCounts, dims: Dims) -> PrefillExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     tokens = rt.live_count(batch.num_tokens, "num_tokens")
     requests = rt.live_count(batch.num_requests, "num_requests")
     return PrefillExtents(tokens, requests)
 
 
-def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+def choose(live: PrefillExtents, dims: Dims) -> rt.Choice[PrefillExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     if not (live.tokens >= live.requests):
-        raise rt.broken_limit("deepseek_v3.prefill", "tokens >= requests", "deepseek_v3.yaml:32", live)
+        raise rt.broken_limit("deepseek_v3.prefill", "tokens >= requests", "llama_hf.yaml:32", live)
     tokens = rt.smallest((8, 16, 32, 64), live.tokens)
     if tokens is None:
         return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")
@@ -65,7 +68,7 @@ def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
 class PrefillOutputs:
     """What the last stage gives: live rows only."""
 
-    logits: Tensor  # [requests, vocab] model, deepseek_v3.yaml:44
+    logits: Tensor  # [requests, vocab] model, llama_hf.yaml:44
 
 
 class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
@@ -86,7 +89,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: PrefillOutputs) -> None:
+    def store(self, result: object, buffers: PrefillOutputs, boundary: object) -> None:
         rt.store(buffers.logits, result, "logits")
 
     def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
@@ -94,7 +97,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             logits=buffers.logits.narrow(0, 0, live.requests),
         )
 
-    def eager(self, result: object, live: PrefillExtents) -> PrefillOutputs:
+    def eager(self, result: object, boundary: object, live: PrefillExtents) -> PrefillOutputs:
         return PrefillOutputs(
             logits=rt.check_result(
                 result,

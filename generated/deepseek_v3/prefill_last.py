@@ -1,6 +1,6 @@
-# ppcgc: generated from deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:217fb43a99d7f0ee9ecaf7755a183c87d69a04314afd090417bf23d27cfa6ea6
-"""deepseek_v3.prefill, last stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
+"""deepseek_v3.prefill, last stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .family import FINGERPRINT, Dims, State
 from .prefill import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     PrefillExtents,
     PrefillOutputs,
@@ -38,23 +39,23 @@ class PrefillLastBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, deepseek_v3.yaml:36
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:36
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, deepseek_v3.yaml:37
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:37
     @property
-    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, deepseek_v3.yaml:38
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
     @property
-    def last_token(self) -> rt.HostSource: ...  # [requests] int64, deepseek_v3.yaml:39
+    def last_token(self) -> rt.HostSource: ...  # [requests] int64, llama_hf.yaml:39
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillLastSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    positions: Tensor  # [tokens] int64, deepseek_v3.yaml:36
-    slot_mapping: Tensor  # [tokens] int64, deepseek_v3.yaml:37
-    cu_seqlens: Tensor  # [requests + 1] int32, deepseek_v3.yaml:38
-    last_token: Tensor  # [requests] int64, deepseek_v3.yaml:39
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:36
+    slot_mapping: Tensor  # [tokens] int64, llama_hf.yaml:37
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
+    last_token: Tensor  # [requests] int64, llama_hf.yaml:39
 
 
 class PrefillLastModel(Protocol):
@@ -77,7 +78,7 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
         return (
             rt.SlotInfo(
                 name="positions",
-                line="deepseek_v3.yaml:36",
+                line="llama_hf.yaml:36",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -87,17 +88,18 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="deepseek_v3.yaml:37",
+                line="llama_hf.yaml:37",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
-                line="deepseek_v3.yaml:38",
+                line="llama_hf.yaml:38",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="repeat_last",
@@ -108,7 +110,7 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
             ),
             rt.SlotInfo(
                 name="last_token",
-                line="deepseek_v3.yaml:39",
+                line="llama_hf.yaml:39",
                 axes=("requests",),
                 dtype=torch.int64,
                 padding="zero",
@@ -154,17 +156,17 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
     ) -> None:
         counts, positions_rows, slot_mapping_rows, cu_seqlens_rows, last_token_rows = host.begin()
         counts.set_rows(live)
-        # positions (deepseek_v3.yaml:36): batch.positions, then zero
+        # positions (llama_hf.yaml:36): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (deepseek_v3.yaml:37): batch.slot_mapping, then zero
+        # slot_mapping (llama_hf.yaml:37): batch.slot_mapping, then zero
         slot_mapping_rows.put(batch.slot_mapping, live.tokens)
         slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # cu_seqlens (deepseek_v3.yaml:38): batch.cu_seqlens, then the last live row again
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
         cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
         cu_seqlens_rows.pad_repeat_last(live.requests + 1)
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
-        # last_token (deepseek_v3.yaml:39): batch.last_token, then zero
+        # last_token (llama_hf.yaml:39): batch.last_token, then zero
         last_token_rows.put(batch.last_token, live.requests)
         last_token_rows.check_index(live.requests, live.tokens)
         host.push()
@@ -202,10 +204,13 @@ class _PrefillLast(
     family = "deepseek_v3"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillLastInputs
     incoming_type = Received
 
@@ -225,12 +230,18 @@ class _PrefillLast(
         self.state = state
 
     def extents(self, batch: PrefillLastBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: PrefillLastSlots, boundary: Boundary, rows: PrefillExtents) -> object:
+    def forward(
+        self,
+        slots: PrefillLastSlots,
+        boundary: Boundary,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=None,
             positions=slots.positions,

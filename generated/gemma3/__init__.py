@@ -1,7 +1,8 @@
-# ppcgc: generated from gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7
-"""Any decoder of transformers with a pipeline plan (Llama, Qwen3, Mistral, Gemma 3, SmolLM2,
-...), cut into stages by ppcgc.hf. Only hidden states are handed over.
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
+"""Gemma 3 in transformers' implementation: layers with a sliding window between layers with full
+attention. Each kind has a pool of its own, and a stage has the slots of the pools that its
+layers use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-# ppcgc: generated from gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7
-"""gemma3.decode, middle and last stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
+"""gemma3.decode, middle and last stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .boundary import Boundary, HandedOn, Received
 from .decode import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     DecodeExtents,
     DecodeOutputs,
@@ -36,29 +37,29 @@ class DecodeLaterBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:56
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:52
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:57
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:36
     @property
-    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:58
+    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, llama_hf.yaml:54
     @property
-    def slot_table_swa(self) -> rt.HostSource: ...  # [requests, window] int64, gemma3.yaml:59
+    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, gemma3.yaml:37
     @property
-    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, gemma3.yaml:60
+    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:38
     @property
-    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, gemma3.yaml:61
+    def slot_table_swa(self) -> rt.HostSource: ...  # [requests, window] int64, gemma3.yaml:40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    positions: Tensor  # [tokens] int64, gemma3.yaml:56
-    slot_mapping: Tensor  # [tokens] int64, gemma3.yaml:57
-    slot_mapping_swa: Tensor  # [tokens] int64, gemma3.yaml:58
-    slot_table_swa: Tensor  # [requests, window] int64, gemma3.yaml:59
-    seq_lens: Tensor  # [requests] int32, gemma3.yaml:60
-    slot_table: Tensor  # [requests, context] int64, gemma3.yaml:61
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:52
+    slot_mapping: Tensor | None  # [tokens] int64, gemma3.yaml:36
+    seq_lens: Tensor  # [requests] int32, llama_hf.yaml:54
+    slot_table: Tensor | None  # [requests, context] int64, gemma3.yaml:37
+    slot_mapping_swa: Tensor | None  # [tokens] int64, gemma3.yaml:38
+    slot_table_swa: Tensor | None  # [requests, window] int64, gemma3.yaml:40
 
 
 class DecodeLaterModel(Protocol):
@@ -81,7 +82,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         return (
             rt.SlotInfo(
                 name="positions",
-                line="gemma3.yaml:56",
+                line="llama_hf.yaml:52",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -91,37 +92,18 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="gemma3.yaml:57",
+                line="gemma3.yaml:36",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping_swa",
-                line="gemma3.yaml:58",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping_swa",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_table_swa",
-                line="gemma3.yaml:59",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="slot_table_swa",
-                host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="seq_lens",
-                line="gemma3.yaml:60",
+                line="llama_hf.yaml:54",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="zero",
@@ -131,13 +113,36 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             ),
             rt.SlotInfo(
                 name="slot_table",
-                line="gemma3.yaml:61",
+                line="gemma3.yaml:37",
                 axes=("requests",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.INDEX,
                 batch="slot_table",
                 host=True,
+                of_state="kv",
+            ),
+            rt.SlotInfo(
+                name="slot_mapping_swa",
+                line="gemma3.yaml:38",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping_swa",
+                host=True,
+                of_state="swa_kv",
+            ),
+            rt.SlotInfo(
+                name="slot_table_swa",
+                line="gemma3.yaml:40",
+                axes=("requests",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                batch="slot_table_swa",
+                host=True,
+                of_state="swa_kv",
             ),
         )
 
@@ -145,10 +150,10 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         return {
             "positions": (rows.tokens,),
             "slot_mapping": (rows.tokens,),
-            "slot_mapping_swa": (rows.tokens,),
-            "slot_table_swa": (rows.requests, self.dims.window),
             "seq_lens": (rows.requests,),
             "slot_table": (rows.requests, self.dims.context),
+            "slot_mapping_swa": (rows.tokens,),
+            "slot_table_swa": (rows.requests, self.dims.window),
         }
 
     def host_slots(self, rows: DecodeExtents) -> tuple[rt.HostSlot, ...]:
@@ -156,10 +161,10 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             rows,
             "positions",
             "slot_mapping",
-            "slot_mapping_swa",
-            "slot_table_swa",
             "seq_lens",
             "slot_table",
+            "slot_mapping_swa",
+            "slot_table_swa",
         )
 
     def slots(
@@ -169,13 +174,25 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         rows: DecodeExtents,
         full: DecodeExtents,
     ) -> DecodeLaterSlots:
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = host[1]
+        slot_table_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_table_slot = host[3]
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = host[4]
+        slot_table_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_table_swa_slot = host[5]
         return DecodeLaterSlots(
             positions=host[0],
-            slot_mapping=host[1],
-            slot_mapping_swa=host[2],
-            slot_table_swa=host[3],
-            seq_lens=host[4],
-            slot_table=host[5],
+            slot_mapping=slot_mapping_slot,
+            seq_lens=host[2],
+            slot_table=slot_table_slot,
+            slot_mapping_swa=slot_mapping_swa_slot,
+            slot_table_swa=slot_table_swa_slot,
         )
 
     def load(
@@ -190,34 +207,42 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             counts,
             positions_rows,
             slot_mapping_rows,
-            slot_mapping_swa_rows,
-            slot_table_swa_rows,
             seq_lens_rows,
             slot_table_rows,
+            slot_mapping_swa_rows,
+            slot_table_swa_rows,
         ) = host.begin()
         counts.set_rows(live)
-        # positions (gemma3.yaml:56): batch.positions, then zero
+        # positions (llama_hf.yaml:52): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (gemma3.yaml:57): batch.slot_mapping, then zero
-        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
-        slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # slot_mapping_swa (gemma3.yaml:58): batch.slot_mapping_swa, then zero
-        slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
-        slot_mapping_swa_rows.check_write_index(
-            live.tokens,
-            self.dims.swa_rows,
-            skips_negative=False,
-        )
-        # slot_table_swa (gemma3.yaml:59): batch.slot_table_swa, then zero
-        slot_table_swa_rows.put(batch.slot_table_swa, live.requests)
-        slot_table_swa_rows.check_index(live.requests, self.dims.swa_rows)
-        # seq_lens (gemma3.yaml:60): batch.seq_lens, then zero
+        # slot_mapping (gemma3.yaml:36): batch.slot_mapping, then zero
+        if slots.slot_mapping is not None:
+            slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+            slot_mapping_rows.check_write_index(
+                live.tokens,
+                self.dims.kv_rows,
+                skips_negative=False,
+            )
+        # seq_lens (llama_hf.yaml:54): batch.seq_lens, then zero
         seq_lens_rows.put(batch.seq_lens, live.requests)
         seq_lens_rows.check_bounded(live.requests, self.dims.context)
-        # slot_table (gemma3.yaml:61): batch.slot_table, then zero
-        slot_table_rows.put(batch.slot_table, live.requests)
-        slot_table_rows.check_index(live.requests, self.dims.kv_rows)
+        # slot_table (gemma3.yaml:37): batch.slot_table, then zero
+        if slots.slot_table is not None:
+            slot_table_rows.put(batch.slot_table, live.requests)
+            slot_table_rows.check_index(live.requests, self.dims.kv_rows)
+        # slot_mapping_swa (gemma3.yaml:38): batch.slot_mapping_swa, then zero
+        if slots.slot_mapping_swa is not None:
+            slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
+            slot_mapping_swa_rows.check_write_index(
+                live.tokens,
+                self.dims.swa_rows,
+                skips_negative=False,
+            )
+        # slot_table_swa (gemma3.yaml:40): batch.slot_table_swa, then zero
+        if slots.slot_table_swa is not None:
+            slot_table_swa_rows.put(batch.slot_table_swa, live.requests)
+            slot_table_swa_rows.check_index(live.requests, self.dims.swa_rows)
         host.push()
 
     def bind(
@@ -227,20 +252,36 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         live: DecodeExtents,
     ) -> DecodeLaterSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = rows.upload("slot_mapping", batch.slot_mapping)
+        slot_table_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_table_slot = rows.upload("slot_table", batch.slot_table)
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = rows.upload("slot_mapping_swa", batch.slot_mapping_swa)
+        slot_table_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_table_swa_slot = rows.upload("slot_table_swa", batch.slot_table_swa)
         slots = DecodeLaterSlots(
             positions=rows.upload("positions", batch.positions),
-            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
-            slot_mapping_swa=rows.upload("slot_mapping_swa", batch.slot_mapping_swa),
-            slot_table_swa=rows.upload("slot_table_swa", batch.slot_table_swa),
+            slot_mapping=slot_mapping_slot,
             seq_lens=rows.upload("seq_lens", batch.seq_lens),
-            slot_table=rows.upload("slot_table", batch.slot_table),
+            slot_table=slot_table_slot,
+            slot_mapping_swa=slot_mapping_swa_slot,
+            slot_table_swa=slot_table_swa_slot,
         )
         rows.check_index("positions", self.dims.max_position)
-        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
-        rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
-        rows.check_index("slot_table_swa", self.dims.swa_rows)
+        if slots.slot_mapping is not None:
+            rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
         rows.check_bounded("seq_lens", self.dims.context)
-        rows.check_index("slot_table", self.dims.kv_rows)
+        if slots.slot_table is not None:
+            rows.check_index("slot_table", self.dims.kv_rows)
+        if slots.slot_mapping_swa is not None:
+            rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
+        if slots.slot_table_swa is not None:
+            rows.check_index("slot_table_swa", self.dims.swa_rows)
         return slots
 
     def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
@@ -258,10 +299,13 @@ class _DecodeLater(
     family = "gemma3"
     runner = "decode"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = DecodeLaterInputs
     incoming_type = Received
 
@@ -281,12 +325,18 @@ class _DecodeLater(
         self.state = state
 
     def extents(self, batch: DecodeLaterBatch) -> DecodeExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: DecodeLaterSlots, boundary: Boundary, rows: DecodeExtents) -> object:
+    def forward(
+        self,
+        slots: DecodeLaterSlots,
+        boundary: Boundary,
+        rows: DecodeExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=None,
             positions=slots.positions,

@@ -1,5 +1,5 @@
-# ppcgc: generated from gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,42 +13,62 @@ from torch import Tensor
 
 rt.require_abi(1, __name__)
 
-FINGERPRINT = "sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7"
+FINGERPRINT = "sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Kinds of layers, as global ids."""
+
+    full: rt.KindIds  # gemma3.yaml:23
+    sliding: rt.KindIds  # gemma3.yaml:24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dims:
     """Sizes that are known when a runner is built."""
 
-    hidden: int  # config.hidden_size, gemma3.yaml:9
-    vocab: int  # config.vocab_size, gemma3.yaml:10
-    max_position: int  # config.max_position_embeddings, gemma3.yaml:11
-    kv_rows: int  # given by the caller, gemma3.yaml:12
-    window: int  # config.sliding_window, gemma3.yaml:13
-    swa_rows: int  # given by the caller, gemma3.yaml:14
-    context: int  # given by the caller, gemma3.yaml:15
-    layer_count: int  # config.num_hidden_layers, gemma3.yaml:26
+    hidden: int  # config.hidden_size, llama_hf.yaml:9
+    vocab: int  # config.vocab_size, llama_hf.yaml:10
+    max_position: int  # config.max_position_embeddings, llama_hf.yaml:11
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
+    window: int  # config.sliding_window, gemma3.yaml:10
+    swa_rows: int  # given at build, gemma3.yaml:11
+    layer_count: int  # config.num_hidden_layers, gemma3.yaml:21
+    kinds: Kinds  # layers of each kind
 
     @classmethod
-    def from_config(cls, config: object, *, kv_rows: int, swa_rows: int, context: int) -> Dims:
+    def from_config(cls, config: object, *, kv_rows: int, context: int, swa_rows: int) -> Dims:
         """Read the sizes from a model's config. Raises DimError for one that is not there."""
         hidden = rt.config_int(config, "hidden_size")
         vocab = rt.config_int(config, "vocab_size")
         max_position = rt.config_int(config, "max_position_embeddings")
         kv_rows = rt.build_int("kv_rows", kv_rows)
+        context = rt.build_int("context", context)
         window = rt.config_int(config, "sliding_window")
         swa_rows = rt.build_int("swa_rows", swa_rows)
-        context = rt.build_int("context", context)
         layer_count = rt.config_int(config, "num_hidden_layers")
+        kinds = Kinds(
+            full=rt.kind_where("full", config, "layer_types", "full_attention", layer_count),
+            sliding=rt.kind_where(
+                "sliding",
+                config,
+                "layer_types",
+                "sliding_attention",
+                layer_count,
+            ),
+        )
         return cls(
             hidden=hidden,
             vocab=vocab,
             max_position=max_position,
             kv_rows=kv_rows,
+            context=context,
             window=window,
             swa_rows=swa_rows,
-            context=context,
             layer_count=layer_count,
+            kinds=kinds,
         )
 
 
@@ -56,8 +76,8 @@ class Dims:
 class State:
     """Tensors that the graphs write in place. Their rows stand in dimension 0."""
 
-    kv: Sequence[Tensor]  # rows 0 belong to padding, gemma3.yaml:22
-    swa_kv: Sequence[Tensor]  # rows 0 belong to padding, gemma3.yaml:23
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama_hf.yaml:20
+    swa_kv: Sequence[Tensor]  # rows 0 belong to padding, gemma3.yaml:18
 
     def check(self, dims: Dims, device: torch.device) -> None:
         """Raises StateError for a tensor with other rows or on another device."""
@@ -67,5 +87,5 @@ class State:
 
 def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
     """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
-    ranges = rt.even_ranges(dims.layer_count, of)  # gemma3.yaml:26
+    ranges = rt.even_ranges(dims.layer_count, of)  # gemma3.yaml:21
     return rt.stage_of(ranges, stage, of)

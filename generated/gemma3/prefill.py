@@ -1,5 +1,5 @@
-# ppcgc: generated from gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
 """The prefill runner of gemma3"""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class PrefillExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,10 +22,11 @@ class PrefillExtents(NamedTuple):
 
 
 AXES = ("tokens", "requests")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
 
-# gemma3.yaml:34: one graph for each padded size; beside it, the live rows of its capture
+# gemma3.yaml:28: one graph for each padded size; beside it, the live rows of its capture
 BUCKETS: Mapping[PrefillExtents, PrefillExtents] = {
     PrefillExtents(8, 8): PrefillExtents(8, 8),
     PrefillExtents(16, 8): PrefillExtents(16, 8),
@@ -41,17 +44,17 @@ class PrefillCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: PrefillCounts) -> PrefillExtents:
+def extents(batch: PrefillCounts, dims: Dims) -> PrefillExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     tokens = rt.live_count(batch.num_tokens, "num_tokens")
     requests = rt.live_count(batch.num_requests, "num_requests")
     return PrefillExtents(tokens, requests)
 
 
-def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+def choose(live: PrefillExtents, dims: Dims) -> rt.Choice[PrefillExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     if not (live.tokens >= live.requests):
-        raise rt.broken_limit("gemma3.prefill", "tokens >= requests", "gemma3.yaml:35", live)
+        raise rt.broken_limit("gemma3.prefill", "tokens >= requests", "llama_hf.yaml:32", live)
     tokens = rt.smallest((8, 16, 32, 64), live.tokens)
     if tokens is None:
         return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")
@@ -65,7 +68,7 @@ def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
 class PrefillOutputs:
     """What the last stage gives: live rows only."""
 
-    logits: Tensor  # [requests, vocab] model, gemma3.yaml:48
+    logits: Tensor  # [requests, vocab] model, llama_hf.yaml:44
 
 
 class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
@@ -86,7 +89,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: PrefillOutputs) -> None:
+    def store(self, result: object, buffers: PrefillOutputs, boundary: object) -> None:
         rt.store(buffers.logits, result, "logits")
 
     def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
@@ -94,7 +97,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             logits=buffers.logits.narrow(0, 0, live.requests),
         )
 
-    def eager(self, result: object, live: PrefillExtents) -> PrefillOutputs:
+    def eager(self, result: object, boundary: object, live: PrefillExtents) -> PrefillOutputs:
         return PrefillOutputs(
             logits=rt.check_result(
                 result,

@@ -1,6 +1,6 @@
-# ppcgc: generated from gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7
-"""gemma3.prefill, last stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
+"""gemma3.prefill, last stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .family import FINGERPRINT, Dims, State
 from .prefill import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     PrefillExtents,
     PrefillOutputs,
@@ -38,26 +39,26 @@ class PrefillLastBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:39
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:36
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:40
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:30
     @property
-    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:41
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
     @property
-    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, gemma3.yaml:42
+    def last_token(self) -> rt.HostSource: ...  # [requests] int64, llama_hf.yaml:39
     @property
-    def last_token(self) -> rt.HostSource: ...  # [requests] int64, gemma3.yaml:43
+    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillLastSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    positions: Tensor  # [tokens] int64, gemma3.yaml:39
-    slot_mapping: Tensor  # [tokens] int64, gemma3.yaml:40
-    slot_mapping_swa: Tensor  # [tokens] int64, gemma3.yaml:41
-    cu_seqlens: Tensor  # [requests + 1] int32, gemma3.yaml:42
-    last_token: Tensor  # [requests] int64, gemma3.yaml:43
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:36
+    slot_mapping: Tensor | None  # [tokens] int64, gemma3.yaml:30
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
+    last_token: Tensor  # [requests] int64, llama_hf.yaml:39
+    slot_mapping_swa: Tensor | None  # [tokens] int64, gemma3.yaml:31
 
 
 class PrefillLastModel(Protocol):
@@ -80,7 +81,7 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
         return (
             rt.SlotInfo(
                 name="positions",
-                line="gemma3.yaml:39",
+                line="llama_hf.yaml:36",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -90,27 +91,18 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="gemma3.yaml:40",
+                line="gemma3.yaml:30",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping_swa",
-                line="gemma3.yaml:41",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping_swa",
-                host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
-                line="gemma3.yaml:42",
+                line="llama_hf.yaml:38",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="repeat_last",
@@ -121,7 +113,7 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
             ),
             rt.SlotInfo(
                 name="last_token",
-                line="gemma3.yaml:43",
+                line="llama_hf.yaml:39",
                 axes=("requests",),
                 dtype=torch.int64,
                 padding="zero",
@@ -130,15 +122,26 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
                 batch="last_token",
                 host=True,
             ),
+            rt.SlotInfo(
+                name="slot_mapping_swa",
+                line="gemma3.yaml:31",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping_swa",
+                host=True,
+                of_state="swa_kv",
+            ),
         )
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
             "positions": (rows.tokens,),
             "slot_mapping": (rows.tokens,),
-            "slot_mapping_swa": (rows.tokens,),
             "cu_seqlens": (rows.requests + 1,),
             "last_token": (rows.requests,),
+            "slot_mapping_swa": (rows.tokens,),
         }
 
     def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
@@ -146,9 +149,9 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
             rows,
             "positions",
             "slot_mapping",
-            "slot_mapping_swa",
             "cu_seqlens",
             "last_token",
+            "slot_mapping_swa",
         )
 
     def slots(
@@ -158,12 +161,18 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
         rows: PrefillExtents,
         full: PrefillExtents,
     ) -> PrefillLastSlots:
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = host[1]
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = host[4]
         return PrefillLastSlots(
             positions=host[0],
-            slot_mapping=host[1],
-            slot_mapping_swa=host[2],
-            cu_seqlens=host[3],
-            last_token=host[4],
+            slot_mapping=slot_mapping_slot,
+            cu_seqlens=host[2],
+            last_token=host[3],
+            slot_mapping_swa=slot_mapping_swa_slot,
         )
 
     def load(
@@ -178,31 +187,37 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
             counts,
             positions_rows,
             slot_mapping_rows,
-            slot_mapping_swa_rows,
             cu_seqlens_rows,
             last_token_rows,
+            slot_mapping_swa_rows,
         ) = host.begin()
         counts.set_rows(live)
-        # positions (gemma3.yaml:39): batch.positions, then zero
+        # positions (llama_hf.yaml:36): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (gemma3.yaml:40): batch.slot_mapping, then zero
-        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
-        slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # slot_mapping_swa (gemma3.yaml:41): batch.slot_mapping_swa, then zero
-        slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
-        slot_mapping_swa_rows.check_write_index(
-            live.tokens,
-            self.dims.swa_rows,
-            skips_negative=False,
-        )
-        # cu_seqlens (gemma3.yaml:42): batch.cu_seqlens, then the last live row again
+        # slot_mapping (gemma3.yaml:30): batch.slot_mapping, then zero
+        if slots.slot_mapping is not None:
+            slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+            slot_mapping_rows.check_write_index(
+                live.tokens,
+                self.dims.kv_rows,
+                skips_negative=False,
+            )
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
         cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
         cu_seqlens_rows.pad_repeat_last(live.requests + 1)
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
-        # last_token (gemma3.yaml:43): batch.last_token, then zero
+        # last_token (llama_hf.yaml:39): batch.last_token, then zero
         last_token_rows.put(batch.last_token, live.requests)
         last_token_rows.check_index(live.requests, live.tokens)
+        # slot_mapping_swa (gemma3.yaml:31): batch.slot_mapping_swa, then zero
+        if slots.slot_mapping_swa is not None:
+            slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
+            slot_mapping_swa_rows.check_write_index(
+                live.tokens,
+                self.dims.swa_rows,
+                skips_negative=False,
+            )
         host.push()
 
     def bind(
@@ -212,18 +227,26 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
         live: PrefillExtents,
     ) -> PrefillLastSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = rows.upload("slot_mapping", batch.slot_mapping)
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = rows.upload("slot_mapping_swa", batch.slot_mapping_swa)
         slots = PrefillLastSlots(
             positions=rows.upload("positions", batch.positions),
-            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
-            slot_mapping_swa=rows.upload("slot_mapping_swa", batch.slot_mapping_swa),
+            slot_mapping=slot_mapping_slot,
             cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
             last_token=rows.upload("last_token", batch.last_token),
+            slot_mapping_swa=slot_mapping_swa_slot,
         )
         rows.check_index("positions", self.dims.max_position)
-        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
-        rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
+        if slots.slot_mapping is not None:
+            rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
         rows.check_offsets("cu_seqlens", live.tokens, closed=True)
         rows.check_index("last_token", live.tokens)
+        if slots.slot_mapping_swa is not None:
+            rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
@@ -241,10 +264,13 @@ class _PrefillLast(
     family = "gemma3"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillLastInputs
     incoming_type = Received
 
@@ -264,12 +290,18 @@ class _PrefillLast(
         self.state = state
 
     def extents(self, batch: PrefillLastBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: PrefillLastSlots, boundary: Boundary, rows: PrefillExtents) -> object:
+    def forward(
+        self,
+        slots: PrefillLastSlots,
+        boundary: Boundary,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=None,
             positions=slots.positions,

@@ -1,6 +1,6 @@
-# ppcgc: generated from gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:8789300a2950d6f58695bb2a98e10c2c10448a554c10ff3c35c75b5a231d34d7
-"""gemma3.prefill, middle stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
+"""gemma3.prefill, middle stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
 from .family import FINGERPRINT, Dims, State
-from .prefill import AXES, BUCKETS, COUNTS, PrefillExtents, choose, extents
+from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -29,23 +29,23 @@ class PrefillMiddleBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:39
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:36
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:40
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:30
     @property
-    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:41
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
     @property
-    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, gemma3.yaml:42
+    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillMiddleSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    positions: Tensor  # [tokens] int64, gemma3.yaml:39
-    slot_mapping: Tensor  # [tokens] int64, gemma3.yaml:40
-    slot_mapping_swa: Tensor  # [tokens] int64, gemma3.yaml:41
-    cu_seqlens: Tensor  # [requests + 1] int32, gemma3.yaml:42
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:36
+    slot_mapping: Tensor | None  # [tokens] int64, gemma3.yaml:30
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
+    slot_mapping_swa: Tensor | None  # [tokens] int64, gemma3.yaml:31
 
 
 class PrefillMiddleModel(Protocol):
@@ -68,7 +68,7 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
         return (
             rt.SlotInfo(
                 name="positions",
-                line="gemma3.yaml:39",
+                line="llama_hf.yaml:36",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -78,27 +78,18 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="gemma3.yaml:40",
+                line="gemma3.yaml:30",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping_swa",
-                line="gemma3.yaml:41",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping_swa",
-                host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
-                line="gemma3.yaml:42",
+                line="llama_hf.yaml:38",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="repeat_last",
@@ -107,18 +98,29 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
                 batch="cu_seqlens",
                 host=True,
             ),
+            rt.SlotInfo(
+                name="slot_mapping_swa",
+                line="gemma3.yaml:31",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping_swa",
+                host=True,
+                of_state="swa_kv",
+            ),
         )
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
             "positions": (rows.tokens,),
             "slot_mapping": (rows.tokens,),
-            "slot_mapping_swa": (rows.tokens,),
             "cu_seqlens": (rows.requests + 1,),
+            "slot_mapping_swa": (rows.tokens,),
         }
 
     def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "positions", "slot_mapping", "slot_mapping_swa", "cu_seqlens")
+        return self.block(rows, "positions", "slot_mapping", "cu_seqlens", "slot_mapping_swa")
 
     def slots(
         self,
@@ -127,11 +129,17 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
         rows: PrefillExtents,
         full: PrefillExtents,
     ) -> PrefillMiddleSlots:
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = host[1]
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = host[3]
         return PrefillMiddleSlots(
             positions=host[0],
-            slot_mapping=host[1],
-            slot_mapping_swa=host[2],
-            cu_seqlens=host[3],
+            slot_mapping=slot_mapping_slot,
+            cu_seqlens=host[2],
+            slot_mapping_swa=slot_mapping_swa_slot,
         )
 
     def load(
@@ -146,27 +154,33 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
             counts,
             positions_rows,
             slot_mapping_rows,
-            slot_mapping_swa_rows,
             cu_seqlens_rows,
+            slot_mapping_swa_rows,
         ) = host.begin()
         counts.set_rows(live)
-        # positions (gemma3.yaml:39): batch.positions, then zero
+        # positions (llama_hf.yaml:36): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (gemma3.yaml:40): batch.slot_mapping, then zero
-        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
-        slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # slot_mapping_swa (gemma3.yaml:41): batch.slot_mapping_swa, then zero
-        slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
-        slot_mapping_swa_rows.check_write_index(
-            live.tokens,
-            self.dims.swa_rows,
-            skips_negative=False,
-        )
-        # cu_seqlens (gemma3.yaml:42): batch.cu_seqlens, then the last live row again
+        # slot_mapping (gemma3.yaml:30): batch.slot_mapping, then zero
+        if slots.slot_mapping is not None:
+            slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+            slot_mapping_rows.check_write_index(
+                live.tokens,
+                self.dims.kv_rows,
+                skips_negative=False,
+            )
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
         cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
         cu_seqlens_rows.pad_repeat_last(live.requests + 1)
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
+        # slot_mapping_swa (gemma3.yaml:31): batch.slot_mapping_swa, then zero
+        if slots.slot_mapping_swa is not None:
+            slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
+            slot_mapping_swa_rows.check_write_index(
+                live.tokens,
+                self.dims.swa_rows,
+                skips_negative=False,
+            )
         host.push()
 
     def bind(
@@ -176,16 +190,24 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
         live: PrefillExtents,
     ) -> PrefillMiddleSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = rows.upload("slot_mapping", batch.slot_mapping)
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = rows.upload("slot_mapping_swa", batch.slot_mapping_swa)
         slots = PrefillMiddleSlots(
             positions=rows.upload("positions", batch.positions),
-            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
-            slot_mapping_swa=rows.upload("slot_mapping_swa", batch.slot_mapping_swa),
+            slot_mapping=slot_mapping_slot,
             cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
+            slot_mapping_swa=slot_mapping_swa_slot,
         )
         rows.check_index("positions", self.dims.max_position)
-        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
-        rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
+        if slots.slot_mapping is not None:
+            rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
         rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        if slots.slot_mapping_swa is not None:
+            rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
@@ -203,10 +225,13 @@ class _PrefillMiddle(
     family = "gemma3"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillMiddleInputs
     incoming_type = Received
 
@@ -226,16 +251,17 @@ class _PrefillMiddle(
         self.state = state
 
     def extents(self, batch: PrefillMiddleBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
     def forward(
         self,
         slots: PrefillMiddleSlots,
         boundary: Boundary,
         rows: PrefillExtents,
+        made: rt.Made,
     ) -> object:
         return self.model(
             input_ids=None,

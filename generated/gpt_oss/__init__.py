@@ -1,7 +1,7 @@
-# ppcgc: generated from gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:40118432fbd919c8fac94900e7ef0a4d7968eec5ca87f72a25e46239a446a709
-"""Any decoder of transformers with a pipeline plan (Llama, Qwen3, Mistral, Gemma 3, SmolLM2,
-...), cut into stages by ppcgc.hf. Only hidden states are handed over.
+# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
+"""gpt-oss in transformers' implementation: sliding and full layers in turn with pools of their
+own, as in Gemma 3, attention sinks, experts in groups.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-# ppcgc: generated from gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:40118432fbd919c8fac94900e7ef0a4d7968eec5ca87f72a25e46239a446a709
+# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
 """The decode runner of gpt_oss"""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class DecodeExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,10 +22,11 @@ class DecodeExtents(NamedTuple):
 
 
 AXES = ("requests", "tokens")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"requests": "num_requests"}
 
-# gpt_oss.yaml:52: one graph for each padded size; beside it, the live rows of its capture
+# gemma3.yaml:34: one graph for each padded size; beside it, the live rows of its capture
 BUCKETS: Mapping[DecodeExtents, DecodeExtents] = {
     DecodeExtents(1, 1): DecodeExtents(1, 1),
     DecodeExtents(2, 2): DecodeExtents(2, 2),
@@ -39,14 +42,14 @@ class DecodeCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: DecodeCounts) -> DecodeExtents:
+def extents(batch: DecodeCounts, dims: Dims) -> DecodeExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     requests = rt.live_count(batch.num_requests, "num_requests")
     tokens = requests
     return DecodeExtents(requests, tokens)
 
 
-def choose(live: DecodeExtents) -> rt.Choice[DecodeExtents]:
+def choose(live: DecodeExtents, dims: Dims) -> rt.Choice[DecodeExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     requests = rt.smallest((1, 2, 4, 8), live.requests)
     if requests is None:
@@ -59,7 +62,7 @@ def choose(live: DecodeExtents) -> rt.Choice[DecodeExtents]:
 class DecodeOutputs:
     """What the last stage gives: live rows only."""
 
-    logits: Tensor  # [requests, vocab] model, gpt_oss.yaml:66
+    logits: Tensor  # [requests, vocab] model, llama_hf.yaml:60
 
 
 class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
@@ -80,7 +83,7 @@ class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: DecodeOutputs) -> None:
+    def store(self, result: object, buffers: DecodeOutputs, boundary: object) -> None:
         rt.store(buffers.logits, result, "logits")
 
     def trim(self, buffers: DecodeOutputs, live: DecodeExtents) -> DecodeOutputs:
@@ -88,7 +91,7 @@ class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
             logits=buffers.logits.narrow(0, 0, live.requests),
         )
 
-    def eager(self, result: object, live: DecodeExtents) -> DecodeOutputs:
+    def eager(self, result: object, boundary: object, live: DecodeExtents) -> DecodeOutputs:
         return DecodeOutputs(
             logits=rt.check_result(
                 result,

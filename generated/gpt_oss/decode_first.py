@@ -1,6 +1,6 @@
-# ppcgc: generated from gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:40118432fbd919c8fac94900e7ef0a4d7968eec5ca87f72a25e46239a446a709
-"""gpt_oss.decode, only and first stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
+"""gpt_oss.decode, only and first stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .boundary import Boundary, HandedOn
 from .decode import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     DecodeExtents,
     DecodeOutputs,
@@ -36,32 +37,32 @@ class DecodeFirstBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, gpt_oss.yaml:55
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:51
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, gpt_oss.yaml:56
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:52
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gpt_oss.yaml:57
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:36
     @property
-    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gpt_oss.yaml:58
+    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, llama_hf.yaml:54
     @property
-    def slot_table_swa(self) -> rt.HostSource: ...  # [requests, window] int64, gpt_oss.yaml:59
+    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, gemma3.yaml:37
     @property
-    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, gpt_oss.yaml:60
+    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:38
     @property
-    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, gpt_oss.yaml:61
+    def slot_table_swa(self) -> rt.HostSource: ...  # [requests, window] int64, gemma3.yaml:40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    input_ids: Tensor  # [tokens] int64, gpt_oss.yaml:55
-    positions: Tensor  # [tokens] int64, gpt_oss.yaml:56
-    slot_mapping: Tensor  # [tokens] int64, gpt_oss.yaml:57
-    slot_mapping_swa: Tensor  # [tokens] int64, gpt_oss.yaml:58
-    slot_table_swa: Tensor  # [requests, window] int64, gpt_oss.yaml:59
-    seq_lens: Tensor  # [requests] int32, gpt_oss.yaml:60
-    slot_table: Tensor  # [requests, context] int64, gpt_oss.yaml:61
+    input_ids: Tensor  # [tokens] int64, llama_hf.yaml:51
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:52
+    slot_mapping: Tensor | None  # [tokens] int64, gemma3.yaml:36
+    seq_lens: Tensor  # [requests] int32, llama_hf.yaml:54
+    slot_table: Tensor | None  # [requests, context] int64, gemma3.yaml:37
+    slot_mapping_swa: Tensor | None  # [tokens] int64, gemma3.yaml:38
+    slot_table_swa: Tensor | None  # [requests, window] int64, gemma3.yaml:40
 
 
 class DecodeFirstModel(Protocol):
@@ -84,7 +85,7 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         return (
             rt.SlotInfo(
                 name="input_ids",
-                line="gpt_oss.yaml:55",
+                line="llama_hf.yaml:51",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -94,7 +95,7 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             ),
             rt.SlotInfo(
                 name="positions",
-                line="gpt_oss.yaml:56",
+                line="llama_hf.yaml:52",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -104,37 +105,18 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="gpt_oss.yaml:57",
+                line="gemma3.yaml:36",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping_swa",
-                line="gpt_oss.yaml:58",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping_swa",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_table_swa",
-                line="gpt_oss.yaml:59",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="slot_table_swa",
-                host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="seq_lens",
-                line="gpt_oss.yaml:60",
+                line="llama_hf.yaml:54",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="zero",
@@ -144,13 +126,36 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             ),
             rt.SlotInfo(
                 name="slot_table",
-                line="gpt_oss.yaml:61",
+                line="gemma3.yaml:37",
                 axes=("requests",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.INDEX,
                 batch="slot_table",
                 host=True,
+                of_state="kv",
+            ),
+            rt.SlotInfo(
+                name="slot_mapping_swa",
+                line="gemma3.yaml:38",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping_swa",
+                host=True,
+                of_state="swa_kv",
+            ),
+            rt.SlotInfo(
+                name="slot_table_swa",
+                line="gemma3.yaml:40",
+                axes=("requests",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                batch="slot_table_swa",
+                host=True,
+                of_state="swa_kv",
             ),
         )
 
@@ -159,10 +164,10 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             "input_ids": (rows.tokens,),
             "positions": (rows.tokens,),
             "slot_mapping": (rows.tokens,),
-            "slot_mapping_swa": (rows.tokens,),
-            "slot_table_swa": (rows.requests, self.dims.window),
             "seq_lens": (rows.requests,),
             "slot_table": (rows.requests, self.dims.context),
+            "slot_mapping_swa": (rows.tokens,),
+            "slot_table_swa": (rows.requests, self.dims.window),
         }
 
     def host_slots(self, rows: DecodeExtents) -> tuple[rt.HostSlot, ...]:
@@ -171,10 +176,10 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             "input_ids",
             "positions",
             "slot_mapping",
-            "slot_mapping_swa",
-            "slot_table_swa",
             "seq_lens",
             "slot_table",
+            "slot_mapping_swa",
+            "slot_table_swa",
         )
 
     def slots(
@@ -184,14 +189,26 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         rows: DecodeExtents,
         full: DecodeExtents,
     ) -> DecodeFirstSlots:
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = host[2]
+        slot_table_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_table_slot = host[4]
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = host[5]
+        slot_table_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_table_swa_slot = host[6]
         return DecodeFirstSlots(
             input_ids=host[0],
             positions=host[1],
-            slot_mapping=host[2],
-            slot_mapping_swa=host[3],
-            slot_table_swa=host[4],
-            seq_lens=host[5],
-            slot_table=host[6],
+            slot_mapping=slot_mapping_slot,
+            seq_lens=host[3],
+            slot_table=slot_table_slot,
+            slot_mapping_swa=slot_mapping_swa_slot,
+            slot_table_swa=slot_table_swa_slot,
         )
 
     def load(
@@ -207,37 +224,45 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             input_ids_rows,
             positions_rows,
             slot_mapping_rows,
-            slot_mapping_swa_rows,
-            slot_table_swa_rows,
             seq_lens_rows,
             slot_table_rows,
+            slot_mapping_swa_rows,
+            slot_table_swa_rows,
         ) = host.begin()
         counts.set_rows(live)
-        # input_ids (gpt_oss.yaml:55): batch.input_ids, then zero
+        # input_ids (llama_hf.yaml:51): batch.input_ids, then zero
         input_ids_rows.put(batch.input_ids, live.tokens)
         input_ids_rows.check_index(live.tokens, self.dims.vocab)
-        # positions (gpt_oss.yaml:56): batch.positions, then zero
+        # positions (llama_hf.yaml:52): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (gpt_oss.yaml:57): batch.slot_mapping, then zero
-        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
-        slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # slot_mapping_swa (gpt_oss.yaml:58): batch.slot_mapping_swa, then zero
-        slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
-        slot_mapping_swa_rows.check_write_index(
-            live.tokens,
-            self.dims.swa_rows,
-            skips_negative=False,
-        )
-        # slot_table_swa (gpt_oss.yaml:59): batch.slot_table_swa, then zero
-        slot_table_swa_rows.put(batch.slot_table_swa, live.requests)
-        slot_table_swa_rows.check_index(live.requests, self.dims.swa_rows)
-        # seq_lens (gpt_oss.yaml:60): batch.seq_lens, then zero
+        # slot_mapping (gemma3.yaml:36): batch.slot_mapping, then zero
+        if slots.slot_mapping is not None:
+            slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+            slot_mapping_rows.check_write_index(
+                live.tokens,
+                self.dims.kv_rows,
+                skips_negative=False,
+            )
+        # seq_lens (llama_hf.yaml:54): batch.seq_lens, then zero
         seq_lens_rows.put(batch.seq_lens, live.requests)
         seq_lens_rows.check_bounded(live.requests, self.dims.context)
-        # slot_table (gpt_oss.yaml:61): batch.slot_table, then zero
-        slot_table_rows.put(batch.slot_table, live.requests)
-        slot_table_rows.check_index(live.requests, self.dims.kv_rows)
+        # slot_table (gemma3.yaml:37): batch.slot_table, then zero
+        if slots.slot_table is not None:
+            slot_table_rows.put(batch.slot_table, live.requests)
+            slot_table_rows.check_index(live.requests, self.dims.kv_rows)
+        # slot_mapping_swa (gemma3.yaml:38): batch.slot_mapping_swa, then zero
+        if slots.slot_mapping_swa is not None:
+            slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
+            slot_mapping_swa_rows.check_write_index(
+                live.tokens,
+                self.dims.swa_rows,
+                skips_negative=False,
+            )
+        # slot_table_swa (gemma3.yaml:40): batch.slot_table_swa, then zero
+        if slots.slot_table_swa is not None:
+            slot_table_swa_rows.put(batch.slot_table_swa, live.requests)
+            slot_table_swa_rows.check_index(live.requests, self.dims.swa_rows)
         host.push()
 
     def bind(
@@ -247,22 +272,38 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         live: DecodeExtents,
     ) -> DecodeFirstSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = rows.upload("slot_mapping", batch.slot_mapping)
+        slot_table_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_table_slot = rows.upload("slot_table", batch.slot_table)
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = rows.upload("slot_mapping_swa", batch.slot_mapping_swa)
+        slot_table_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_table_swa_slot = rows.upload("slot_table_swa", batch.slot_table_swa)
         slots = DecodeFirstSlots(
             input_ids=rows.upload("input_ids", batch.input_ids),
             positions=rows.upload("positions", batch.positions),
-            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
-            slot_mapping_swa=rows.upload("slot_mapping_swa", batch.slot_mapping_swa),
-            slot_table_swa=rows.upload("slot_table_swa", batch.slot_table_swa),
+            slot_mapping=slot_mapping_slot,
             seq_lens=rows.upload("seq_lens", batch.seq_lens),
-            slot_table=rows.upload("slot_table", batch.slot_table),
+            slot_table=slot_table_slot,
+            slot_mapping_swa=slot_mapping_swa_slot,
+            slot_table_swa=slot_table_swa_slot,
         )
         rows.check_index("input_ids", self.dims.vocab)
         rows.check_index("positions", self.dims.max_position)
-        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
-        rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
-        rows.check_index("slot_table_swa", self.dims.swa_rows)
+        if slots.slot_mapping is not None:
+            rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
         rows.check_bounded("seq_lens", self.dims.context)
-        rows.check_index("slot_table", self.dims.kv_rows)
+        if slots.slot_table is not None:
+            rows.check_index("slot_table", self.dims.kv_rows)
+        if slots.slot_mapping_swa is not None:
+            rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
+        if slots.slot_table_swa is not None:
+            rows.check_index("slot_table_swa", self.dims.swa_rows)
         return slots
 
     def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
@@ -278,10 +319,13 @@ class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFi
     family = "gpt_oss"
     runner = "decode"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = DecodeFirstInputs
 
     def __init__(
@@ -300,12 +344,18 @@ class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFi
         self.state = state
 
     def extents(self, batch: DecodeFirstBatch) -> DecodeExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: DecodeFirstSlots, boundary: None, rows: DecodeExtents) -> object:
+    def forward(
+        self,
+        slots: DecodeFirstSlots,
+        boundary: None,
+        rows: DecodeExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=slots.input_ids,
             positions=slots.positions,

@@ -1,6 +1,6 @@
-# ppcgc: generated from gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:40118432fbd919c8fac94900e7ef0a4d7968eec5ca87f72a25e46239a446a709
-"""gpt_oss.prefill, first stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
+"""gpt_oss.prefill, first stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .boundary import Boundary, HandedOn
 from .family import FINGERPRINT, Dims, State
-from .prefill import AXES, BUCKETS, COUNTS, PrefillExtents, choose, extents
+from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -29,26 +29,26 @@ class PrefillFirstBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, gpt_oss.yaml:38
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:35
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, gpt_oss.yaml:39
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:36
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gpt_oss.yaml:40
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:30
     @property
-    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gpt_oss.yaml:41
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
     @property
-    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, gpt_oss.yaml:42
+    def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    input_ids: Tensor  # [tokens] int64, gpt_oss.yaml:38
-    positions: Tensor  # [tokens] int64, gpt_oss.yaml:39
-    slot_mapping: Tensor  # [tokens] int64, gpt_oss.yaml:40
-    slot_mapping_swa: Tensor  # [tokens] int64, gpt_oss.yaml:41
-    cu_seqlens: Tensor  # [requests + 1] int32, gpt_oss.yaml:42
+    input_ids: Tensor  # [tokens] int64, llama_hf.yaml:35
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:36
+    slot_mapping: Tensor | None  # [tokens] int64, gemma3.yaml:30
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
+    slot_mapping_swa: Tensor | None  # [tokens] int64, gemma3.yaml:31
 
 
 class PrefillFirstModel(Protocol):
@@ -71,7 +71,7 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         return (
             rt.SlotInfo(
                 name="input_ids",
-                line="gpt_oss.yaml:38",
+                line="llama_hf.yaml:35",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -81,7 +81,7 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             ),
             rt.SlotInfo(
                 name="positions",
-                line="gpt_oss.yaml:39",
+                line="llama_hf.yaml:36",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -91,27 +91,18 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="gpt_oss.yaml:40",
+                line="gemma3.yaml:30",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping_swa",
-                line="gpt_oss.yaml:41",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping_swa",
-                host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
-                line="gpt_oss.yaml:42",
+                line="llama_hf.yaml:38",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="repeat_last",
@@ -120,6 +111,17 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
                 batch="cu_seqlens",
                 host=True,
             ),
+            rt.SlotInfo(
+                name="slot_mapping_swa",
+                line="gemma3.yaml:31",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping_swa",
+                host=True,
+                of_state="swa_kv",
+            ),
         )
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
@@ -127,8 +129,8 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             "input_ids": (rows.tokens,),
             "positions": (rows.tokens,),
             "slot_mapping": (rows.tokens,),
-            "slot_mapping_swa": (rows.tokens,),
             "cu_seqlens": (rows.requests + 1,),
+            "slot_mapping_swa": (rows.tokens,),
         }
 
     def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
@@ -137,8 +139,8 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             "input_ids",
             "positions",
             "slot_mapping",
-            "slot_mapping_swa",
             "cu_seqlens",
+            "slot_mapping_swa",
         )
 
     def slots(
@@ -148,12 +150,18 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         rows: PrefillExtents,
         full: PrefillExtents,
     ) -> PrefillFirstSlots:
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = host[2]
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = host[4]
         return PrefillFirstSlots(
             input_ids=host[0],
             positions=host[1],
-            slot_mapping=host[2],
-            slot_mapping_swa=host[3],
-            cu_seqlens=host[4],
+            slot_mapping=slot_mapping_slot,
+            cu_seqlens=host[3],
+            slot_mapping_swa=slot_mapping_swa_slot,
         )
 
     def load(
@@ -169,30 +177,36 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             input_ids_rows,
             positions_rows,
             slot_mapping_rows,
-            slot_mapping_swa_rows,
             cu_seqlens_rows,
+            slot_mapping_swa_rows,
         ) = host.begin()
         counts.set_rows(live)
-        # input_ids (gpt_oss.yaml:38): batch.input_ids, then zero
+        # input_ids (llama_hf.yaml:35): batch.input_ids, then zero
         input_ids_rows.put(batch.input_ids, live.tokens)
         input_ids_rows.check_index(live.tokens, self.dims.vocab)
-        # positions (gpt_oss.yaml:39): batch.positions, then zero
+        # positions (llama_hf.yaml:36): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (gpt_oss.yaml:40): batch.slot_mapping, then zero
-        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
-        slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # slot_mapping_swa (gpt_oss.yaml:41): batch.slot_mapping_swa, then zero
-        slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
-        slot_mapping_swa_rows.check_write_index(
-            live.tokens,
-            self.dims.swa_rows,
-            skips_negative=False,
-        )
-        # cu_seqlens (gpt_oss.yaml:42): batch.cu_seqlens, then the last live row again
+        # slot_mapping (gemma3.yaml:30): batch.slot_mapping, then zero
+        if slots.slot_mapping is not None:
+            slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+            slot_mapping_rows.check_write_index(
+                live.tokens,
+                self.dims.kv_rows,
+                skips_negative=False,
+            )
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
         cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
         cu_seqlens_rows.pad_repeat_last(live.requests + 1)
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
+        # slot_mapping_swa (gemma3.yaml:31): batch.slot_mapping_swa, then zero
+        if slots.slot_mapping_swa is not None:
+            slot_mapping_swa_rows.put(batch.slot_mapping_swa, live.tokens)
+            slot_mapping_swa_rows.check_write_index(
+                live.tokens,
+                self.dims.swa_rows,
+                skips_negative=False,
+            )
         host.push()
 
     def bind(
@@ -202,18 +216,26 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         live: PrefillExtents,
     ) -> PrefillFirstSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slot_mapping_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.full):
+            slot_mapping_slot = rows.upload("slot_mapping", batch.slot_mapping)
+        slot_mapping_swa_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.sliding):
+            slot_mapping_swa_slot = rows.upload("slot_mapping_swa", batch.slot_mapping_swa)
         slots = PrefillFirstSlots(
             input_ids=rows.upload("input_ids", batch.input_ids),
             positions=rows.upload("positions", batch.positions),
-            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
-            slot_mapping_swa=rows.upload("slot_mapping_swa", batch.slot_mapping_swa),
+            slot_mapping=slot_mapping_slot,
             cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
+            slot_mapping_swa=slot_mapping_swa_slot,
         )
         rows.check_index("input_ids", self.dims.vocab)
         rows.check_index("positions", self.dims.max_position)
-        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
-        rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
+        if slots.slot_mapping is not None:
+            rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
         rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        if slots.slot_mapping_swa is not None:
+            rows.check_write_index("slot_mapping_swa", self.dims.swa_rows, skips_negative=False)
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
@@ -231,10 +253,13 @@ class _PrefillFirst(
     family = "gpt_oss"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillFirstInputs
 
     def __init__(
@@ -253,12 +278,18 @@ class _PrefillFirst(
         self.state = state
 
     def extents(self, batch: PrefillFirstBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: PrefillFirstSlots, boundary: None, rows: PrefillExtents) -> object:
+    def forward(
+        self,
+        slots: PrefillFirstSlots,
+        boundary: None,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=slots.input_ids,
             positions=slots.positions,

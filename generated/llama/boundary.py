@@ -1,5 +1,5 @@
-# ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ from typing import Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
+
+KEYS: tuple[str, ...] = ("hidden_states", "residual")
+# keys that the runtime hands on as received; only a first stage's forward gives them
+FORWARDED: tuple[str, ...] = ()
 
 
 class BoundaryAxes(Protocol):
@@ -26,105 +30,108 @@ class Boundary(rt.Boundary):
     residual: Tensor  # [tokens, hidden] model, llama.yaml:25
 
 
-KEYS = ("hidden_states", "residual")
-
-
 class HandedOn(rt.Outputs[BoundaryAxes, Boundary]):
     """The sending side: the forward's result at stable addresses."""
 
-    def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
-        return Boundary(
-            hidden_states=arena.rows(
-                "handed.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-            residual=arena.rows(
-                "handed.residual",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-        )
+    def keys(self) -> tuple[str, ...]:
+        return KEYS
 
-    def store(self, result: object, buffers: Boundary) -> None:
-        hidden_states, residual = rt.boundary_values(result, KEYS)
-        rt.store(buffers.hidden_states, hidden_states, "boundary.hidden_states")
-        rt.store(buffers.residual, residual, "boundary.residual")
+    def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
+        hidden_states = arena.rows(
+            "handed.hidden_states",
+            (rows.tokens, self.dims.hidden),
+            (full.tokens, self.dims.hidden),
+            self.dtype,
+        )
+        residual = arena.rows(
+            "handed.residual",
+            (rows.tokens, self.dims.hidden),
+            (full.tokens, self.dims.hidden),
+            self.dtype,
+        )
+        return Boundary(hidden_states=hidden_states, residual=residual)
+
+    def store(self, result: object, buffers: Boundary, boundary: object) -> None:
+        values = rt.handed_on(result, boundary, self.keys(), FORWARDED)
+        rt.store(buffers.hidden_states, values["hidden_states"], "boundary.hidden_states")
+        rt.store(buffers.residual, values["residual"], "boundary.residual")
 
     def trim(self, buffers: Boundary, live: BoundaryAxes) -> Boundary:
-        return Boundary(
-            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
-            residual=buffers.residual.narrow(0, 0, live.tokens),
-        )
+        hidden_states = buffers.hidden_states.narrow(0, 0, live.tokens)
+        residual = buffers.residual.narrow(0, 0, live.tokens)
+        return Boundary(hidden_states=hidden_states, residual=residual)
 
-    def eager(self, result: object, live: BoundaryAxes) -> Boundary:
-        hidden_states, residual = rt.boundary_values(result, KEYS)
-        return Boundary(
-            hidden_states=rt.check_result(
-                hidden_states,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "hidden_states",
-            ),
-            residual=rt.check_result(
-                residual,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "residual",
-            ),
+    def eager(self, result: object, boundary: object, live: BoundaryAxes) -> Boundary:
+        values = rt.handed_on(result, boundary, self.keys(), FORWARDED)
+        hidden_states = rt.check_result(
+            values["hidden_states"],
+            (live.tokens, self.dims.hidden),
+            self.dtype,
+            self.device,
+            "hidden_states",
         )
+        residual = rt.check_result(
+            values["residual"],
+            (live.tokens, self.dims.hidden),
+            self.dtype,
+            self.device,
+            "residual",
+        )
+        return Boundary(hidden_states=hidden_states, residual=residual)
 
 
 class Received(rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
+    def keys(self) -> tuple[str, ...]:
+        return KEYS
+
     def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
-        return Boundary(
-            hidden_states=arena.rows(
-                "received.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-            residual=arena.rows(
-                "received.residual",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
+        hidden_states = arena.rows(
+            "received.hidden_states",
+            (rows.tokens, self.dims.hidden),
+            (full.tokens, self.dims.hidden),
+            self.dtype,
         )
+        residual = arena.rows(
+            "received.residual",
+            (rows.tokens, self.dims.hidden),
+            (full.tokens, self.dims.hidden),
+            self.dtype,
+        )
+        return Boundary(hidden_states=hidden_states, residual=residual)
 
     def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
         rt.receive_rows(
             into.hidden_states,
             source.hidden_states,
-            live.tokens,
+            (live.tokens, self.dims.hidden),
             "boundary.hidden_states",
         )
-        rt.receive_rows(into.residual, source.residual, live.tokens, "boundary.residual")
+        rt.receive_rows(
+            into.residual,
+            source.residual,
+            (live.tokens, self.dims.hidden),
+            "boundary.residual",
+        )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
         rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
         rt.reset_fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
 
     def check(self, source: Boundary, live: BoundaryAxes) -> Boundary:
-        return Boundary(
-            hidden_states=rt.check_received(
-                source.hidden_states,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "boundary.hidden_states",
-            ),
-            residual=rt.check_received(
-                source.residual,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "boundary.residual",
-            ),
+        hidden_states = rt.check_received(
+            source.hidden_states,
+            (live.tokens, self.dims.hidden),
+            self.dtype,
+            self.device,
+            "boundary.hidden_states",
         )
+        residual = rt.check_received(
+            source.residual,
+            (live.tokens, self.dims.hidden),
+            self.dtype,
+            self.device,
+            "boundary.residual",
+        )
+        return Boundary(hidden_states=hidden_states, residual=residual)

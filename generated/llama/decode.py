@@ -1,5 +1,5 @@
-# ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
 """One new token for each running sequence."""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class DecodeExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,6 +22,7 @@ class DecodeExtents(NamedTuple):
 
 
 AXES = ("requests", "tokens")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"requests": "num_requests"}
 
@@ -40,14 +43,14 @@ class DecodeCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: DecodeCounts) -> DecodeExtents:
+def extents(batch: DecodeCounts, dims: Dims) -> DecodeExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     requests = rt.live_count(batch.num_requests, "num_requests")
     tokens = requests
     return DecodeExtents(requests, tokens)
 
 
-def choose(live: DecodeExtents) -> rt.Choice[DecodeExtents]:
+def choose(live: DecodeExtents, dims: Dims) -> rt.Choice[DecodeExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     requests = rt.smallest((1, 2, 4, 8, 16), live.requests)
     if requests is None:
@@ -81,7 +84,7 @@ class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: DecodeOutputs) -> None:
+    def store(self, result: object, buffers: DecodeOutputs, boundary: object) -> None:
         rt.store(buffers.hidden_states, result, "hidden_states")
 
     def trim(self, buffers: DecodeOutputs, live: DecodeExtents) -> DecodeOutputs:
@@ -89,7 +92,7 @@ class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
             hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
         )
 
-    def eager(self, result: object, live: DecodeExtents) -> DecodeOutputs:
+    def eager(self, result: object, boundary: object, live: DecodeExtents) -> DecodeOutputs:
         return DecodeOutputs(
             hidden_states=rt.check_result(
                 result,

@@ -1,6 +1,6 @@
-# ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
-"""llama.decode, middle and last stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
+"""llama.decode, middle and last stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .boundary import Boundary, HandedOn, Received
 from .decode import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     DecodeExtents,
     DecodeOutputs,
@@ -93,6 +94,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="slot_table",
@@ -103,6 +105,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
                 role=rt.Role.INDEX,
                 batch="slot_table",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="seq_lens",
@@ -122,6 +125,8 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
                 padding="none",
                 role=rt.Role.COUNT,
                 of_axis="tokens",
+                source="compute",
+                rule="live.tokens",
             ),
         )
 
@@ -219,10 +224,13 @@ class _DecodeLater(
     family = "llama"
     runner = "decode"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = DecodeLaterInputs
     incoming_type = Received
 
@@ -242,12 +250,18 @@ class _DecodeLater(
         self.state = state
 
     def extents(self, batch: DecodeLaterBatch) -> DecodeExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: DecodeLaterSlots, boundary: Boundary, rows: DecodeExtents) -> object:
+    def forward(
+        self,
+        slots: DecodeLaterSlots,
+        boundary: Boundary,
+        rows: DecodeExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=None,
             positions=slots.positions,

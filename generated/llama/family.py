@@ -1,5 +1,5 @@
-# ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(1, __name__)
 
-FINGERPRINT = "sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8"
+FINGERPRINT = "sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class Dims:
     hidden: int  # config.hidden_size, llama.yaml:7
     vocab: int  # config.vocab_size, llama.yaml:8
     max_position: int  # config.max_position_embeddings, llama.yaml:9
-    kv_rows: int  # given by the caller, llama.yaml:10
-    context: int  # given by the caller, llama.yaml:11
+    kv_rows: int  # given at build, llama.yaml:10
+    context: int  # given at build, llama.yaml:11
     layer_count: int  # config.num_hidden_layers, llama.yaml:21
 
     @classmethod

@@ -1,5 +1,5 @@
-# ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
 """Whole prompts, packed one behind the other."""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class PrefillExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,6 +22,7 @@ class PrefillExtents(NamedTuple):
 
 
 AXES = ("tokens", "requests")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
 
@@ -45,14 +48,14 @@ class PrefillCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: PrefillCounts) -> PrefillExtents:
+def extents(batch: PrefillCounts, dims: Dims) -> PrefillExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     tokens = rt.live_count(batch.num_tokens, "num_tokens")
     requests = rt.live_count(batch.num_requests, "num_requests")
     return PrefillExtents(tokens, requests)
 
 
-def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+def choose(live: PrefillExtents, dims: Dims) -> rt.Choice[PrefillExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     if not (live.tokens >= live.requests):
         raise rt.broken_limit("llama.prefill", "tokens >= requests", "llama.yaml:31", live)
@@ -92,7 +95,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: PrefillOutputs) -> None:
+    def store(self, result: object, buffers: PrefillOutputs, boundary: object) -> None:
         rt.store(buffers.hidden_states, result, "hidden_states")
 
     def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
@@ -100,7 +103,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
         )
 
-    def eager(self, result: object, live: PrefillExtents) -> PrefillOutputs:
+    def eager(self, result: object, boundary: object, live: PrefillExtents) -> PrefillOutputs:
         return PrefillOutputs(
             hidden_states=rt.check_result(
                 result,

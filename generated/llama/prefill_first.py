@@ -1,6 +1,6 @@
-# ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
-"""llama.prefill, only and first stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
+"""llama.prefill, only and first stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .family import FINGERPRINT, Dims, State
 from .prefill import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     PrefillExtents,
     PrefillOutputs,
@@ -108,6 +109,7 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
@@ -138,6 +140,8 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
                 padding="none",
                 role=rt.Role.COUNT,
                 of_axis="tokens",
+                source="compute",
+                rule="live.tokens",
             ),
         )
 
@@ -252,10 +256,13 @@ class _PrefillFirst(
     family = "llama"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillFirstInputs
 
     def __init__(
@@ -274,12 +281,18 @@ class _PrefillFirst(
         self.state = state
 
     def extents(self, batch: PrefillFirstBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: PrefillFirstSlots, boundary: None, rows: PrefillExtents) -> object:
+    def forward(
+        self,
+        slots: PrefillFirstSlots,
+        boundary: None,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=slots.input_ids,
             positions=slots.positions,

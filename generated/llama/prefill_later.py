@@ -1,6 +1,6 @@
-# ppcgc: generated from llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:49f17b20689c1775347fa83765ce914acc11396bfd07001e8c4e0208882016c8
-"""llama.prefill, middle and last stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
+"""llama.prefill, middle and last stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .family import FINGERPRINT, Dims, State
 from .prefill import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     PrefillExtents,
     PrefillOutputs,
@@ -95,6 +96,7 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
@@ -125,6 +127,8 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
                 padding="none",
                 role=rt.Role.COUNT,
                 of_axis="tokens",
+                source="compute",
+                rule="live.tokens",
             ),
         )
 
@@ -223,10 +227,13 @@ class _PrefillLater(
     family = "llama"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillLaterInputs
     incoming_type = Received
 
@@ -246,12 +253,18 @@ class _PrefillLater(
         self.state = state
 
     def extents(self, batch: PrefillLaterBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: PrefillLaterSlots, boundary: Boundary, rows: PrefillExtents) -> object:
+    def forward(
+        self,
+        slots: PrefillLaterSlots,
+        boundary: Boundary,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=None,
             positions=slots.positions,

@@ -1,5 +1,5 @@
-# ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
 """The decode runner of llama_hf"""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class DecodeExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,6 +22,7 @@ class DecodeExtents(NamedTuple):
 
 
 AXES = ("requests", "tokens")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"requests": "num_requests"}
 
@@ -40,14 +43,14 @@ class DecodeCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: DecodeCounts) -> DecodeExtents:
+def extents(batch: DecodeCounts, dims: Dims) -> DecodeExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     requests = rt.live_count(batch.num_requests, "num_requests")
     tokens = requests
     return DecodeExtents(requests, tokens)
 
 
-def choose(live: DecodeExtents) -> rt.Choice[DecodeExtents]:
+def choose(live: DecodeExtents, dims: Dims) -> rt.Choice[DecodeExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     requests = rt.smallest((1, 2, 4, 8, 16), live.requests)
     if requests is None:
@@ -81,7 +84,7 @@ class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: DecodeOutputs) -> None:
+    def store(self, result: object, buffers: DecodeOutputs, boundary: object) -> None:
         rt.store(buffers.logits, result, "logits")
 
     def trim(self, buffers: DecodeOutputs, live: DecodeExtents) -> DecodeOutputs:
@@ -89,7 +92,7 @@ class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
             logits=buffers.logits.narrow(0, 0, live.requests),
         )
 
-    def eager(self, result: object, live: DecodeExtents) -> DecodeOutputs:
+    def eager(self, result: object, boundary: object, live: DecodeExtents) -> DecodeOutputs:
         return DecodeOutputs(
             logits=rt.check_result(
                 result,

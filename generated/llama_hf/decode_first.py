@@ -1,8 +1,6 @@
-# ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
-"""llama_hf.decode, only and first stages: their slots, how a batch fills them, and their
-runners.
-"""
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
+"""llama_hf.decode, only and first stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from .boundary import Boundary, HandedOn
 from .decode import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     DecodeExtents,
     DecodeOutputs,
@@ -107,6 +106,7 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="seq_lens",
@@ -127,6 +127,7 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
                 role=rt.Role.INDEX,
                 batch="slot_table",
                 host=True,
+                of_state="kv",
             ),
         )
 
@@ -224,10 +225,13 @@ class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFi
     family = "llama_hf"
     runner = "decode"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = DecodeFirstInputs
 
     def __init__(
@@ -246,12 +250,18 @@ class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFi
         self.state = state
 
     def extents(self, batch: DecodeFirstBatch) -> DecodeExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: DecodeFirstSlots, boundary: None, rows: DecodeExtents) -> object:
+    def forward(
+        self,
+        slots: DecodeFirstSlots,
+        boundary: None,
+        rows: DecodeExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=slots.input_ids,
             positions=slots.positions,

@@ -1,8 +1,6 @@
-# ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
-"""llama_hf.decode, middle and last stages: their slots, how a batch fills them, and their
-runners.
-"""
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
+"""llama_hf.decode, middle and last stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from .boundary import Boundary, HandedOn, Received
 from .decode import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     DecodeExtents,
     DecodeOutputs,
@@ -94,6 +93,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="seq_lens",
@@ -114,6 +114,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
                 role=rt.Role.INDEX,
                 batch="slot_table",
                 host=True,
+                of_state="kv",
             ),
         )
 
@@ -199,10 +200,13 @@ class _DecodeLater(
     family = "llama_hf"
     runner = "decode"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = DecodeLaterInputs
     incoming_type = Received
 
@@ -222,12 +226,18 @@ class _DecodeLater(
         self.state = state
 
     def extents(self, batch: DecodeLaterBatch) -> DecodeExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: DecodeLaterSlots, boundary: Boundary, rows: DecodeExtents) -> object:
+    def forward(
+        self,
+        slots: DecodeLaterSlots,
+        boundary: Boundary,
+        rows: DecodeExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=None,
             positions=slots.positions,

@@ -1,5 +1,5 @@
-# ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(1, __name__)
 
-FINGERPRINT = "sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652"
+FINGERPRINT = "sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class Dims:
     hidden: int  # config.hidden_size, llama_hf.yaml:9
     vocab: int  # config.vocab_size, llama_hf.yaml:10
     max_position: int  # config.max_position_embeddings, llama_hf.yaml:11
-    kv_rows: int  # given by the caller, llama_hf.yaml:12
-    context: int  # given by the caller, llama_hf.yaml:13
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
     layer_count: int  # config.num_hidden_layers, llama_hf.yaml:23
 
     @classmethod

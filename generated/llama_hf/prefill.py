@@ -1,5 +1,5 @@
-# ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
 """The prefill runner of llama_hf"""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class PrefillExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,6 +22,7 @@ class PrefillExtents(NamedTuple):
 
 
 AXES = ("tokens", "requests")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
 
@@ -43,14 +46,14 @@ class PrefillCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: PrefillCounts) -> PrefillExtents:
+def extents(batch: PrefillCounts, dims: Dims) -> PrefillExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     tokens = rt.live_count(batch.num_tokens, "num_tokens")
     requests = rt.live_count(batch.num_requests, "num_requests")
     return PrefillExtents(tokens, requests)
 
 
-def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+def choose(live: PrefillExtents, dims: Dims) -> rt.Choice[PrefillExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     if not (live.tokens >= live.requests):
         raise rt.broken_limit("llama_hf.prefill", "tokens >= requests", "llama_hf.yaml:32", live)
@@ -88,7 +91,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: PrefillOutputs) -> None:
+    def store(self, result: object, buffers: PrefillOutputs, boundary: object) -> None:
         rt.store(buffers.logits, result, "logits")
 
     def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
@@ -96,7 +99,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             logits=buffers.logits.narrow(0, 0, live.requests),
         )
 
-    def eager(self, result: object, live: PrefillExtents) -> PrefillOutputs:
+    def eager(self, result: object, boundary: object, live: PrefillExtents) -> PrefillOutputs:
         return PrefillOutputs(
             logits=rt.check_result(
                 result,

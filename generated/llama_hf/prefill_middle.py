@@ -1,6 +1,6 @@
-# ppcgc: generated from llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:75f5b9b31bb73b917f3f98e96e5c56fffeda1bc16d1a0357b0d84bd3ea79c652
-"""llama_hf.prefill, middle stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
+"""llama_hf.prefill, middle stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
 from .family import FINGERPRINT, Dims, State
-from .prefill import AXES, BUCKETS, COUNTS, PrefillExtents, choose, extents
+from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -82,6 +82,7 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
@@ -172,10 +173,13 @@ class _PrefillMiddle(
     family = "llama_hf"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillMiddleInputs
     incoming_type = Received
 
@@ -195,16 +199,17 @@ class _PrefillMiddle(
         self.state = state
 
     def extents(self, batch: PrefillMiddleBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
     def forward(
         self,
         slots: PrefillMiddleSlots,
         boundary: Boundary,
         rows: PrefillExtents,
+        made: rt.Made,
     ) -> object:
         return self.model(
             input_ids=None,

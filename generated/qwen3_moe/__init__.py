@@ -1,7 +1,8 @@
-# ppcgc: generated from qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c
-"""Any decoder of transformers with a pipeline plan (Llama, Qwen3, Mistral, Gemma 3, SmolLM2,
-...), cut into stages by ppcgc.hf. Only hidden states are handed over.
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e
+"""Qwen3-MoE in transformers' implementation. Experts are computed in groups (grouped_mm, or
+batched_mm where that cannot be captured); padding rows are routed like any other and read by
+nobody.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-# ppcgc: generated from qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ from typing import Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
+
+KEYS: tuple[str, ...] = ("hidden_states",)
+# keys that the runtime hands on as received; only a first stage's forward gives them
+FORWARDED: tuple[str, ...] = ()
 
 
 class BoundaryAxes(Protocol):
@@ -22,65 +26,64 @@ class BoundaryAxes(Protocol):
 class Boundary(rt.Boundary):
     """Live rows between stages; padded rows in a stage's own slots."""
 
-    hidden_states: Tensor  # [tokens, hidden] model, qwen3_moe.yaml:26
-
-
-KEYS = ("hidden_states",)
+    hidden_states: Tensor  # [tokens, hidden] model, llama_hf.yaml:26
 
 
 class HandedOn(rt.Outputs[BoundaryAxes, Boundary]):
     """The sending side: the forward's result at stable addresses."""
 
-    def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
-        return Boundary(
-            hidden_states=arena.rows(
-                "handed.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-        )
+    def keys(self) -> tuple[str, ...]:
+        return KEYS
 
-    def store(self, result: object, buffers: Boundary) -> None:
-        (hidden_states,) = rt.boundary_values(result, KEYS)
-        rt.store(buffers.hidden_states, hidden_states, "boundary.hidden_states")
+    def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
+        hidden_states = arena.rows(
+            "handed.hidden_states",
+            (rows.tokens, self.dims.hidden),
+            (full.tokens, self.dims.hidden),
+            self.dtype,
+        )
+        return Boundary(hidden_states=hidden_states)
+
+    def store(self, result: object, buffers: Boundary, boundary: object) -> None:
+        values = rt.handed_on(result, boundary, self.keys(), FORWARDED)
+        rt.store(buffers.hidden_states, values["hidden_states"], "boundary.hidden_states")
 
     def trim(self, buffers: Boundary, live: BoundaryAxes) -> Boundary:
-        return Boundary(
-            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
-        )
+        hidden_states = buffers.hidden_states.narrow(0, 0, live.tokens)
+        return Boundary(hidden_states=hidden_states)
 
-    def eager(self, result: object, live: BoundaryAxes) -> Boundary:
-        (hidden_states,) = rt.boundary_values(result, KEYS)
-        return Boundary(
-            hidden_states=rt.check_result(
-                hidden_states,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "hidden_states",
-            ),
+    def eager(self, result: object, boundary: object, live: BoundaryAxes) -> Boundary:
+        values = rt.handed_on(result, boundary, self.keys(), FORWARDED)
+        hidden_states = rt.check_result(
+            values["hidden_states"],
+            (live.tokens, self.dims.hidden),
+            self.dtype,
+            self.device,
+            "hidden_states",
         )
+        return Boundary(hidden_states=hidden_states)
 
 
 class Received(rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
+    def keys(self) -> tuple[str, ...]:
+        return KEYS
+
     def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
-        return Boundary(
-            hidden_states=arena.rows(
-                "received.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
+        hidden_states = arena.rows(
+            "received.hidden_states",
+            (rows.tokens, self.dims.hidden),
+            (full.tokens, self.dims.hidden),
+            self.dtype,
         )
+        return Boundary(hidden_states=hidden_states)
 
     def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
         rt.receive_rows(
             into.hidden_states,
             source.hidden_states,
-            live.tokens,
+            (live.tokens, self.dims.hidden),
             "boundary.hidden_states",
         )
 
@@ -88,12 +91,11 @@ class Received(rt.Incoming[BoundaryAxes, Boundary]):
         rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
 
     def check(self, source: Boundary, live: BoundaryAxes) -> Boundary:
-        return Boundary(
-            hidden_states=rt.check_received(
-                source.hidden_states,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "boundary.hidden_states",
-            ),
+        hidden_states = rt.check_received(
+            source.hidden_states,
+            (live.tokens, self.dims.hidden),
+            self.dtype,
+            self.device,
+            "boundary.hidden_states",
         )
+        return Boundary(hidden_states=hidden_states)

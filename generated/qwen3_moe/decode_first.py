@@ -1,8 +1,6 @@
-# ppcgc: generated from qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c
-"""qwen3_moe.decode, only and first stages: their slots, how a batch fills them, and their
-runners.
-"""
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e
+"""qwen3_moe.decode, only and first stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from .boundary import Boundary, HandedOn
 from .decode import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     DecodeExtents,
     DecodeOutputs,
@@ -38,26 +37,26 @@ class DecodeFirstBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, qwen3_moe.yaml:51
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:51
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, qwen3_moe.yaml:52
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:52
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, qwen3_moe.yaml:53
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:53
     @property
-    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, qwen3_moe.yaml:54
+    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, llama_hf.yaml:54
     @property
-    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, qwen3_moe.yaml:55
+    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, llama_hf.yaml:55
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    input_ids: Tensor  # [tokens] int64, qwen3_moe.yaml:51
-    positions: Tensor  # [tokens] int64, qwen3_moe.yaml:52
-    slot_mapping: Tensor  # [tokens] int64, qwen3_moe.yaml:53
-    seq_lens: Tensor  # [requests] int32, qwen3_moe.yaml:54
-    slot_table: Tensor  # [requests, context] int64, qwen3_moe.yaml:55
+    input_ids: Tensor  # [tokens] int64, llama_hf.yaml:51
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:52
+    slot_mapping: Tensor  # [tokens] int64, llama_hf.yaml:53
+    seq_lens: Tensor  # [requests] int32, llama_hf.yaml:54
+    slot_table: Tensor  # [requests, context] int64, llama_hf.yaml:55
 
 
 class DecodeFirstModel(Protocol):
@@ -80,7 +79,7 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         return (
             rt.SlotInfo(
                 name="input_ids",
-                line="qwen3_moe.yaml:51",
+                line="llama_hf.yaml:51",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -90,7 +89,7 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             ),
             rt.SlotInfo(
                 name="positions",
-                line="qwen3_moe.yaml:52",
+                line="llama_hf.yaml:52",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -100,17 +99,18 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="qwen3_moe.yaml:53",
+                line="llama_hf.yaml:53",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="seq_lens",
-                line="qwen3_moe.yaml:54",
+                line="llama_hf.yaml:54",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="zero",
@@ -120,13 +120,14 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             ),
             rt.SlotInfo(
                 name="slot_table",
-                line="qwen3_moe.yaml:55",
+                line="llama_hf.yaml:55",
                 axes=("requests",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.INDEX,
                 batch="slot_table",
                 host=True,
+                of_state="kv",
             ),
         )
 
@@ -174,19 +175,19 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             slot_table_rows,
         ) = host.begin()
         counts.set_rows(live)
-        # input_ids (qwen3_moe.yaml:51): batch.input_ids, then zero
+        # input_ids (llama_hf.yaml:51): batch.input_ids, then zero
         input_ids_rows.put(batch.input_ids, live.tokens)
         input_ids_rows.check_index(live.tokens, self.dims.vocab)
-        # positions (qwen3_moe.yaml:52): batch.positions, then zero
+        # positions (llama_hf.yaml:52): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (qwen3_moe.yaml:53): batch.slot_mapping, then zero
+        # slot_mapping (llama_hf.yaml:53): batch.slot_mapping, then zero
         slot_mapping_rows.put(batch.slot_mapping, live.tokens)
         slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # seq_lens (qwen3_moe.yaml:54): batch.seq_lens, then zero
+        # seq_lens (llama_hf.yaml:54): batch.seq_lens, then zero
         seq_lens_rows.put(batch.seq_lens, live.requests)
         seq_lens_rows.check_bounded(live.requests, self.dims.context)
-        # slot_table (qwen3_moe.yaml:55): batch.slot_table, then zero
+        # slot_table (llama_hf.yaml:55): batch.slot_table, then zero
         slot_table_rows.put(batch.slot_table, live.requests)
         slot_table_rows.check_index(live.requests, self.dims.kv_rows)
         host.push()
@@ -224,10 +225,13 @@ class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFi
     family = "qwen3_moe"
     runner = "decode"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = DecodeFirstInputs
 
     def __init__(
@@ -246,12 +250,18 @@ class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFi
         self.state = state
 
     def extents(self, batch: DecodeFirstBatch) -> DecodeExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: DecodeFirstSlots, boundary: None, rows: DecodeExtents) -> object:
+    def forward(
+        self,
+        slots: DecodeFirstSlots,
+        boundary: None,
+        rows: DecodeExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=slots.input_ids,
             positions=slots.positions,

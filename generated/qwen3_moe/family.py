@@ -1,5 +1,5 @@
-# ppcgc: generated from qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from torch import Tensor
 
 rt.require_abi(1, __name__)
 
-FINGERPRINT = "sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c"
+FINGERPRINT = "sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dims:
     """Sizes that are known when a runner is built."""
 
-    hidden: int  # config.hidden_size, qwen3_moe.yaml:9
-    vocab: int  # config.vocab_size, qwen3_moe.yaml:10
-    max_position: int  # config.max_position_embeddings, qwen3_moe.yaml:11
-    kv_rows: int  # given by the caller, qwen3_moe.yaml:12
-    context: int  # given by the caller, qwen3_moe.yaml:13
-    layer_count: int  # config.num_hidden_layers, qwen3_moe.yaml:23
+    hidden: int  # config.hidden_size, llama_hf.yaml:9
+    vocab: int  # config.vocab_size, llama_hf.yaml:10
+    max_position: int  # config.max_position_embeddings, llama_hf.yaml:11
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
+    layer_count: int  # config.num_hidden_layers, llama_hf.yaml:23
 
     @classmethod
     def from_config(cls, config: object, *, kv_rows: int, context: int) -> Dims:
@@ -50,7 +50,7 @@ class Dims:
 class State:
     """Tensors that the graphs write in place. Their rows stand in dimension 0."""
 
-    kv: Sequence[Tensor]  # rows 0 belong to padding, qwen3_moe.yaml:20
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama_hf.yaml:20
 
     def check(self, dims: Dims, device: torch.device) -> None:
         """Raises StateError for a tensor with other rows or on another device."""
@@ -59,5 +59,5 @@ class State:
 
 def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
     """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
-    ranges = rt.even_ranges(dims.layer_count, of)  # qwen3_moe.yaml:23
+    ranges = rt.even_ranges(dims.layer_count, of)  # llama_hf.yaml:23
     return rt.stage_of(ranges, stage, of)

@@ -1,5 +1,5 @@
-# ppcgc: generated from qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e
 """The prefill runner of qwen3_moe"""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from ppcgc import runtime as rt
 from torch import Tensor
 
+from .family import Dims
+
 
 class PrefillExtents(NamedTuple):
     """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
@@ -20,10 +22,11 @@ class PrefillExtents(NamedTuple):
 
 
 AXES = ("tokens", "requests")
+COLUMNS = AXES
 # where a batch has the live count of an axis
 COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
 
-# qwen3_moe.yaml:31: one graph for each padded size; beside it, the live rows of its capture
+# qwen3_moe.yaml:15: one graph for each padded size; beside it, the live rows of its capture
 BUCKETS: Mapping[PrefillExtents, PrefillExtents] = {
     PrefillExtents(8, 8): PrefillExtents(8, 8),
     PrefillExtents(16, 8): PrefillExtents(16, 8),
@@ -41,17 +44,17 @@ class PrefillCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: PrefillCounts) -> PrefillExtents:
+def extents(batch: PrefillCounts, dims: Dims) -> PrefillExtents:
     """The live rows of a batch. Raises SourceError for a count that is no host integer."""
     tokens = rt.live_count(batch.num_tokens, "num_tokens")
     requests = rt.live_count(batch.num_requests, "num_requests")
     return PrefillExtents(tokens, requests)
 
 
-def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+def choose(live: PrefillExtents, dims: Dims) -> rt.Choice[PrefillExtents]:
     """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
     if not (live.tokens >= live.requests):
-        raise rt.broken_limit("qwen3_moe.prefill", "tokens >= requests", "qwen3_moe.yaml:32", live)
+        raise rt.broken_limit("qwen3_moe.prefill", "tokens >= requests", "llama_hf.yaml:32", live)
     tokens = rt.smallest((8, 16, 32, 64), live.tokens)
     if tokens is None:
         return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")
@@ -65,7 +68,7 @@ def choose(live: PrefillExtents) -> rt.Choice[PrefillExtents]:
 class PrefillOutputs:
     """What the last stage gives: live rows only."""
 
-    logits: Tensor  # [requests, vocab] model, qwen3_moe.yaml:44
+    logits: Tensor  # [requests, vocab] model, llama_hf.yaml:44
 
 
 class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
@@ -86,7 +89,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             ),
         )
 
-    def store(self, result: object, buffers: PrefillOutputs) -> None:
+    def store(self, result: object, buffers: PrefillOutputs, boundary: object) -> None:
         rt.store(buffers.logits, result, "logits")
 
     def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
@@ -94,7 +97,7 @@ class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
             logits=buffers.logits.narrow(0, 0, live.requests),
         )
 
-    def eager(self, result: object, live: PrefillExtents) -> PrefillOutputs:
+    def eager(self, result: object, boundary: object, live: PrefillExtents) -> PrefillOutputs:
         return PrefillOutputs(
             logits=rt.check_result(
                 result,

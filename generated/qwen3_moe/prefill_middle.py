@@ -1,6 +1,6 @@
-# ppcgc: generated from qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c
-"""qwen3_moe.prefill, middle stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e
+"""qwen3_moe.prefill, middle stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
 from .family import FINGERPRINT, Dims, State
-from .prefill import AXES, BUCKETS, COUNTS, PrefillExtents, choose, extents
+from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -29,20 +29,20 @@ class PrefillMiddleBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, qwen3_moe.yaml:36
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:36
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, qwen3_moe.yaml:37
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:37
     @property
-    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, qwen3_moe.yaml:38
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillMiddleSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    positions: Tensor  # [tokens] int64, qwen3_moe.yaml:36
-    slot_mapping: Tensor  # [tokens] int64, qwen3_moe.yaml:37
-    cu_seqlens: Tensor  # [requests + 1] int32, qwen3_moe.yaml:38
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:36
+    slot_mapping: Tensor  # [tokens] int64, llama_hf.yaml:37
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
 
 
 class PrefillMiddleModel(Protocol):
@@ -65,7 +65,7 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
         return (
             rt.SlotInfo(
                 name="positions",
-                line="qwen3_moe.yaml:36",
+                line="llama_hf.yaml:36",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -75,17 +75,18 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="qwen3_moe.yaml:37",
+                line="llama_hf.yaml:37",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
-                line="qwen3_moe.yaml:38",
+                line="llama_hf.yaml:38",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="repeat_last",
@@ -129,13 +130,13 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
     ) -> None:
         counts, positions_rows, slot_mapping_rows, cu_seqlens_rows = host.begin()
         counts.set_rows(live)
-        # positions (qwen3_moe.yaml:36): batch.positions, then zero
+        # positions (llama_hf.yaml:36): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (qwen3_moe.yaml:37): batch.slot_mapping, then zero
+        # slot_mapping (llama_hf.yaml:37): batch.slot_mapping, then zero
         slot_mapping_rows.put(batch.slot_mapping, live.tokens)
         slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # cu_seqlens (qwen3_moe.yaml:38): batch.cu_seqlens, then the last live row again
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
         cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
         cu_seqlens_rows.pad_repeat_last(live.requests + 1)
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
@@ -172,10 +173,13 @@ class _PrefillMiddle(
     family = "qwen3_moe"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillMiddleInputs
     incoming_type = Received
 
@@ -195,16 +199,17 @@ class _PrefillMiddle(
         self.state = state
 
     def extents(self, batch: PrefillMiddleBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
     def forward(
         self,
         slots: PrefillMiddleSlots,
         boundary: Boundary,
         rows: PrefillExtents,
+        made: rt.Made,
     ) -> object:
         return self.model(
             input_ids=None,

@@ -1,6 +1,6 @@
-# ppcgc: generated from qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:60acd8c9d68480a4965f22ef7d5221cd5cb3e96a8f20e2015192caeb9e218b3c
-"""qwen3_moe.prefill, only stages: their slots, how a batch fills them, and their runners."""
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e
+"""qwen3_moe.prefill, only stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .family import FINGERPRINT, Dims, State
 from .prefill import (
     AXES,
     BUCKETS,
+    COLUMNS,
     COUNTS,
     PrefillExtents,
     PrefillOutputs,
@@ -37,26 +38,26 @@ class PrefillOnlyBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, qwen3_moe.yaml:35
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:35
     @property
-    def positions(self) -> rt.HostSource: ...  # [tokens] int64, qwen3_moe.yaml:36
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:36
     @property
-    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, qwen3_moe.yaml:37
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:37
     @property
-    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, qwen3_moe.yaml:38
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
     @property
-    def last_token(self) -> rt.HostSource: ...  # [requests] int64, qwen3_moe.yaml:39
+    def last_token(self) -> rt.HostSource: ...  # [requests] int64, llama_hf.yaml:39
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    input_ids: Tensor  # [tokens] int64, qwen3_moe.yaml:35
-    positions: Tensor  # [tokens] int64, qwen3_moe.yaml:36
-    slot_mapping: Tensor  # [tokens] int64, qwen3_moe.yaml:37
-    cu_seqlens: Tensor  # [requests + 1] int32, qwen3_moe.yaml:38
-    last_token: Tensor  # [requests] int64, qwen3_moe.yaml:39
+    input_ids: Tensor  # [tokens] int64, llama_hf.yaml:35
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:36
+    slot_mapping: Tensor  # [tokens] int64, llama_hf.yaml:37
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
+    last_token: Tensor  # [requests] int64, llama_hf.yaml:39
 
 
 class PrefillOnlyModel(Protocol):
@@ -79,7 +80,7 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
         return (
             rt.SlotInfo(
                 name="input_ids",
-                line="qwen3_moe.yaml:35",
+                line="llama_hf.yaml:35",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -89,7 +90,7 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
             ),
             rt.SlotInfo(
                 name="positions",
-                line="qwen3_moe.yaml:36",
+                line="llama_hf.yaml:36",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
@@ -99,17 +100,18 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
             ),
             rt.SlotInfo(
                 name="slot_mapping",
-                line="qwen3_moe.yaml:37",
+                line="llama_hf.yaml:37",
                 axes=("tokens",),
                 dtype=torch.int64,
                 padding="zero",
                 role=rt.Role.WRITE_INDEX,
                 batch="slot_mapping",
                 host=True,
+                of_state="kv",
             ),
             rt.SlotInfo(
                 name="cu_seqlens",
-                line="qwen3_moe.yaml:38",
+                line="llama_hf.yaml:38",
                 axes=("requests",),
                 dtype=torch.int32,
                 padding="repeat_last",
@@ -120,7 +122,7 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
             ),
             rt.SlotInfo(
                 name="last_token",
-                line="qwen3_moe.yaml:39",
+                line="llama_hf.yaml:39",
                 axes=("requests",),
                 dtype=torch.int64,
                 padding="zero",
@@ -182,20 +184,20 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
             last_token_rows,
         ) = host.begin()
         counts.set_rows(live)
-        # input_ids (qwen3_moe.yaml:35): batch.input_ids, then zero
+        # input_ids (llama_hf.yaml:35): batch.input_ids, then zero
         input_ids_rows.put(batch.input_ids, live.tokens)
         input_ids_rows.check_index(live.tokens, self.dims.vocab)
-        # positions (qwen3_moe.yaml:36): batch.positions, then zero
+        # positions (llama_hf.yaml:36): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)
-        # slot_mapping (qwen3_moe.yaml:37): batch.slot_mapping, then zero
+        # slot_mapping (llama_hf.yaml:37): batch.slot_mapping, then zero
         slot_mapping_rows.put(batch.slot_mapping, live.tokens)
         slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
-        # cu_seqlens (qwen3_moe.yaml:38): batch.cu_seqlens, then the last live row again
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
         cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
         cu_seqlens_rows.pad_repeat_last(live.requests + 1)
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
-        # last_token (qwen3_moe.yaml:39): batch.last_token, then zero
+        # last_token (llama_hf.yaml:39): batch.last_token, then zero
         last_token_rows.put(batch.last_token, live.requests)
         last_token_rows.check_index(live.requests, live.tokens)
         host.push()
@@ -233,10 +235,13 @@ class _PrefillOnly(rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, Prefill
     family = "qwen3_moe"
     runner = "prefill"
     axes = AXES
+    columns = COLUMNS
     counts = COUNTS
     buckets = BUCKETS
     fingerprint = FINGERPRINT
     require_graph = False
+    transport = "eager"
+    compile = "none"
     inputs_type = PrefillOnlyInputs
 
     def __init__(
@@ -255,12 +260,18 @@ class _PrefillOnly(rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, Prefill
         self.state = state
 
     def extents(self, batch: PrefillOnlyBatch) -> PrefillExtents:
-        return extents(batch)
+        return extents(batch, self.dims)
 
     def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live)
+        return choose(live, self.dims)
 
-    def forward(self, slots: PrefillOnlySlots, boundary: None, rows: PrefillExtents) -> object:
+    def forward(
+        self,
+        slots: PrefillOnlySlots,
+        boundary: None,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
         return self.model(
             input_ids=slots.input_ids,
             positions=slots.positions,

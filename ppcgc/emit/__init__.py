@@ -7,6 +7,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ppcgc.emit.boundaries import boundary_views
 from ppcgc.emit.family_view import family_view
 from ppcgc.emit.runner_view import runner_view
 from ppcgc.emit.source import Code, literal
@@ -31,15 +32,18 @@ def emit(plan: Plan, origin: str | None = None) -> dict[str, str]:
     ``origin`` is the spec as the headers name it, by default its file name.
     """
     runners = tuple(runner_view(plan.family, runner) for runner in plan.runners)
-    family = family_view(plan, runners)
+    boundaries = boundary_views(plan.family)
+    family = family_view(plan, runners, boundaries)
     header = _header(plan, origin or plan.family.source)
     folder = plan.family.name
     files = {
         f"{folder}/__init__.py": _render("package.py.j2", header, family=family),
         f"{folder}/family.py": _render("family.py.j2", header, family=family),
     }
-    if family.boundary:
-        files[f"{folder}/boundary.py"] = _render("boundary.py.j2", header, family=family)
+    for boundary in boundaries:
+        files[f"{folder}/{boundary.module}.py"] = _render(
+            "boundary.py.j2", header, boundary=boundary
+        )
     for runner in runners:
         files[f"{folder}/{runner.name}.py"] = _render(
             "runner.py.j2", header, family=family, runner=runner

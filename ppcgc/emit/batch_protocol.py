@@ -38,6 +38,15 @@ class PathTree:
             tree.optional = tree.optional or optional
         tree.type, tree.note = type_, note
 
+    def has(self, path: tuple[str, ...]) -> bool:
+        """Is there a leaf at a path."""
+        tree = self
+        for step in path:
+            if step not in tree.children:
+                return False
+            tree = tree.children[step]
+        return tree.type is not None
+
     def classes(self, *name: str) -> list[ProtocolClass]:
         """The Protocol classes, inner ones first."""
         inner = [

@@ -2,190 +2,247 @@
 
 from __future__ import annotations
 
-from ppcgc.emit.expressions import operand, python
-from ppcgc.emit.names import class_name, fixed_numbers
-from ppcgc.emit.slot_code import source_expression
+from ppcgc.emit.batch_reads import presence_path, reads_own_count, rows_source
+from ppcgc.emit.batch_source import in_test, source_expression, under
+from ppcgc.emit.names import class_name
+from ppcgc.emit.scope import Scope
+from ppcgc.emit.shapes import line_of
 from ppcgc.emit.source import Code, call, code, dotted, identifier, literal, tuple_of
-from ppcgc.expr.tree import Expr, Ref, Symbol
+from ppcgc.expr.tree import Expr, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     BatchCount,
+    BucketScalar,
     ComputedCount,
+    ConstScalar,
     EqualsBuckets,
     Family,
+    FreeScalar,
+    KeyScalar,
+    Limit,
     ListedBuckets,
     MaxBucket,
     PaddedBuckets,
+    Scalar,
     SourceRows,
 )
 from ppcgc.plan import RunnerPlan
-from ppcgc.plan.buckets import follow_order
+from ppcgc.plan.buckets import follow_order, group_column
 
 BODY = 4
+AnyBuckets = ListedBuckets | MaxBucket | EqualsBuckets | PaddedBuckets
 
 
-def extents_lines(
-    family: Family, planned: RunnerPlan, counts: dict[str, tuple[str, ...]]
-) -> list[Code]:
-    """One assignment an axis, each after the axes it follows; then the extents."""
-    waiting = {axis: _live_expression(family, planned, axis, counts) for axis in planned.axes}
-    statements: list[Code] = []
-    known: set[str] = set()
-    while waiting:
-        axis = next(a for a, (_, needs) in waiting.items() if needs <= known)
-        expression, _ = waiting.pop(axis)
-        statements.append(code("{} = {}", identifier(axis), expression))
-        known.add(axis)
-    return [*statements, code("return {}", _extents(planned))]
+class ChooseCode:
+    """The code of ``extents`` and ``choose`` of one runner."""
+
+    def __init__(self, family: Family, planned: RunnerPlan) -> None:
+        self.family = family
+        self.planned = planned
+        self.runner = planned.runner
+        self.label = literal(f"{family.name}.{planned.runner.name}")
+        self.locals = Scope(family=family, dims="dims", live="", padded="", scalars="")
+        self.on_live = Scope(family=family, dims="dims", live="live", padded="")
+
+    # ------------------------------------------------------------ extents
+
+    def extents_lines(self) -> list[Code]:
+        """One assignment a column, each after those that it follows; then the extents."""
+        waiting = {axis: self._live_expression(axis) for axis in self.planned.axes}
+        statements: list[Code] = []
+        known: set[str] = set()
+        while waiting:
+            axis = next(a for a, (_, needs) in waiting.items() if needs <= known)
+            expression, _ = waiting.pop(axis)
+            statements.append(code("{} = {}", identifier(axis), expression))
+            known.add(axis)
+        statements += [self._scalar_value(scalar) for scalar in self.runner.scalars]
+        statements += [self._group_most(axis) for axis in self._grouped()]
+        return [*statements, code("return {}", self._extents())]
+
+    def _live_expression(self, axis: str) -> tuple[Code, frozenset[str]]:
+        """An axis' live count, and the axes whose counts it needs first."""
+        rule = next(rule for rule in self.runner.buckets if rule.axis == axis)
+        if isinstance(rule, EqualsBuckets) and not reads_own_count(self.planned, axis):
+            return self.locals.python(rule.expr), _needs(rule.expr)
+        live = self.family.axis(axis).live
+        match live:
+            case BatchCount(path=path):
+                source = code("batch.{}", dotted(path))
+                return code("rt.live_count({}, {})", source, _path(path)), frozenset()
+            case SourceRows():
+                path, dim = rows_source(self.planned, axis)
+                parts = (source_expression(path), literal(dim), _path(path))
+                return call(Code("rt.source_rows"), parts, BODY), frozenset()
+            case ComputedCount(expr=expr):
+                return self.locals.python(expr), _needs(expr)
+
+    def _scalar_value(self, scalar: Scalar) -> Code:
+        name = identifier(scalar.name)
+        if scalar.presence_of is not None:
+            source = in_test(source_expression(presence_path(self.planned, scalar)))
+            return code("{} = 0 if {} is None else 1", name, source)
+        match scalar.source:
+            case BatchCount(path=path):
+                parts = (source_expression(path), _path(path))
+                return call(code("{} = rt.host_number", name), parts, BODY)
+            case ComputedCount(expr=expr):
+                return code("{} = {}", name, self.locals.python(expr))
+            case None:
+                raise TypeError(f"scalar {scalar.name} has no source")
+
+    def _grouped(self) -> list[str]:
+        return [axis for axis in self.planned.axes if self.family.axis(axis).group is not None]
+
+    def _group_most(self, axis: str) -> Code:
+        """The largest live count of the group, by which every rank chooses."""
+        group = self.family.axis(axis).group
+        if group is None:
+            raise TypeError(f"axis {axis} has no group")
+        name = identifier(group_column(axis))
+        parts = (
+            source_expression(group.path),
+            _path(group.path),
+            code("dims.{}", identifier(group.over)),
+            identifier(axis),
+        )
+        return call(code("{} = rt.group_most", name), parts, BODY)
+
+    def _extents(self, zeros: frozenset[str] = frozenset()) -> Code:
+        """``PrefillExtents(tokens, requests)``, with 0 for columns that are no part of the key."""
+        extents = class_name(self.runner.name, "extents")
+        columns = tuple(
+            Code("0") if column in zeros else identifier(column) for column in self.planned.columns
+        )
+        return call(extents, columns, BODY)
+
+    # ------------------------------------------------------------ choose
+
+    def choose_lines(self) -> list[Code]:
+        """Limits, the padded rows of each axis and scalar, then whether the padding pays."""
+        statements = [line for limit in self.runner.limits for line in self._limit(limit)]
+        for rule in self.runner.buckets:
+            if isinstance(rule, EqualsBuckets) and self.runner.uneven is not None:
+                statements += self._uneven(rule)
+        own = [r for r in self.runner.buckets if isinstance(r, ListedBuckets | MaxBucket)]
+        for rule in [*own, *follow_order(self.runner)]:
+            statements += self._padded(rule)
+        for scalar in self.runner.scalars:
+            statements += self._keyed(scalar)
+        statements += self._padding()
+        free = {s.name for s in self.runner.scalars if isinstance(s.mode, FreeScalar)}
+        zeros = frozenset(free | {group_column(axis) for axis in self._grouped()})
+        parts = (self._extents(zeros), Code("rt.Reason.FITS"))
+        return [*statements, call(Code("return rt.Choice"), parts, BODY)]
+
+    def _limit(self, limit: Limit) -> list[Code]:
+        parts = (self.label, literal(limit.text), literal(line_of(limit.span)), Code("live"))
+        broken = call(Code("raise rt.broken_limit"), parts, BODY + 4)
+        return [code("if not {}:", self.on_live.operand(limit.expr)), under(broken)]
+
+    def _uneven(self, rule: EqualsBuckets) -> list[Code]:
+        """A batch whose own count is not what the axis must equal."""
+        axis = identifier(rule.axis)
+        wanted = self.on_live.operand(rule.expr)
+        test = code("if live.{} != {}:", axis, wanted)
+        if self.runner.uneven == "eager":
+            answer = self._eager("UNEVEN", rule.axis)
+        else:
+            parts = (self.label, literal(rule.axis), code("live.{}", axis), wanted)
+            answer = call(Code("raise rt.uneven"), parts, BODY + 4)
+        return [test, under(answer)]
+
+    def _padded(self, rule: AnyBuckets) -> list[Code]:
+        axis, chosen_by = identifier(rule.axis), self._chosen_by(rule.axis)
+        if isinstance(rule, EqualsBuckets):
+            return [code("{} = {}", axis, self.locals.python(rule.expr))]
+        if isinstance(rule, PaddedBuckets):
+            padded = code("{} = {}", axis, self.locals.python(rule.expr))
+            return [padded, *self._capacity(rule.axis, f"{chosen_by} > {axis}", str(axis))]
+        sizes = self._sizes(rule)
+        if len(sizes) == 1:
+            fixed = code("{} = {}", axis, literal(sizes[0]))
+            return [fixed, *self._capacity(rule.axis, f"{chosen_by} > {axis}", str(axis))]
+        table = tuple_of(tuple(literal(size) for size in sizes))
+        found = call(code("{} = rt.smallest", axis), (table, chosen_by), BODY)
+        return [found, *self._capacity(rule.axis, f"{axis} is None", str(sizes[-1]))]
+
+    def _sizes(self, rule: ListedBuckets | MaxBucket) -> tuple[int, ...]:
+        axis = self.family.axis(rule.axis)
+        sizes = rule.sizes if isinstance(rule, ListedBuckets) else (self.runner.capacity(axis),)
+        return (0, *sizes) if axis.zero_key else sizes
+
+    def _chosen_by(self, axis: str) -> Code:
+        """The live count that chooses an axis' bucket: the group's largest where it has one."""
+        grouped = self.family.axis(axis).group is not None
+        return code("live.{}", identifier(group_column(axis) if grouped else axis))
+
+    def _capacity(self, axis: str, beyond: str, largest: str) -> list[Code]:
+        """What happens beyond the largest bucket."""
+        dispatch = self.runner.dispatch
+        if dispatch.over_capacity == "eager":
+            answer = self._eager("OVER_CAPACITY", axis)
+        else:
+            where = literal(line_of(dispatch.span))
+            parts = (self.label, literal(axis), self._chosen_by(axis), Code(largest), where)
+            answer = call(Code("raise rt.over_capacity"), parts, BODY + 4)
+        return [Code(f"if {beyond}:"), under(answer)]
+
+    def _keyed(self, scalar: Scalar) -> list[Code]:
+        """A scalar's value in the graph key."""
+        name, live = identifier(scalar.name), code("live.{}", identifier(scalar.name))
+        match scalar.mode:
+            case ConstScalar(value=value):
+                parts = (self.label, literal(scalar.name), live, literal(value))
+                return [call(code("{} = rt.constant_scalar", name), parts, BODY)]
+            case BucketScalar(sizes=sizes):
+                table = tuple_of(tuple(literal(size) for size in sizes))
+                found = call(code("{} = rt.smallest", name), (table, live), BODY)
+                test = code("if {} is None:", name)
+                return [found, test, under(self._no_key(scalar, sizes))]
+            case KeyScalar(values=values):
+                table = tuple_of(tuple(literal(value) for value in values))
+                test = code("if {} not in {}:", name, table)
+                known = code("{} = {}", name, live)
+                if scalar.presence_of is not None:
+                    return [known]
+                return [known, test, under(self._no_key(scalar, values))]
+            case FreeScalar():
+                return []
+
+    def _no_key(self, scalar: Scalar, values: tuple[int, ...]) -> Code:
+        if self.runner.dispatch.over_capacity == "eager":
+            return self._eager("NO_KEY", scalar.name)
+        parts = (
+            self.label,
+            literal(scalar.name),
+            code("live.{}", identifier(scalar.name)),
+            tuple_of(tuple(literal(value) for value in values)),
+            literal(line_of(scalar.span)),
+        )
+        return call(Code("raise rt.no_key"), parts, BODY + 4)
+
+    def _padding(self) -> list[Code]:
+        """Eager where a bucket would compute too many padded rows."""
+        dispatch = self.runner.dispatch
+        always = dict(dispatch.always_replay_below)
+        statements = []
+        for axis, factor in dispatch.max_padding:
+            live = self._chosen_by(axis)
+            test = f"{identifier(axis)} > {literal(factor)} * {live}"
+            if axis in always:
+                test = f"{live} >= {literal(always[axis])} and {test}"
+            statements += [Code(f"if {test}:"), under(self._eager("MAX_PADDING", axis))]
+        return statements
+
+    def _eager(self, reason: str, detail: str) -> Code:
+        parts = (Code("None"), Code(f"rt.Reason.{reason}"), literal(detail))
+        return call(Code("return rt.Choice"), parts, BODY + 4)
 
 
-def _live_expression(
-    family: Family, planned: RunnerPlan, axis: str, counts: dict[str, tuple[str, ...]]
-) -> tuple[Code, frozenset[str]]:
-    """An axis' live count, and the axes whose counts it needs first."""
-    rule = next(rule for rule in planned.runner.buckets if rule.axis == axis)
-    if isinstance(rule, EqualsBuckets):
-        return _over_locals(family, rule.expr), _needs(rule.expr)
-    live = family.axis(axis).live
-    match live:
-        case BatchCount(path=path):
-            source = code("batch.{}", dotted(path))
-            return code("rt.live_count({}, {})", source, literal(".".join(path))), frozenset()
-        case SourceRows():
-            path = counts[axis]
-            dim = _rows_dim(planned, axis, path)
-            parts = (source_expression(path), literal(dim), literal(".".join(path)))
-            return call(Code("rt.source_rows"), parts, BODY), frozenset()
-        case ComputedCount(expr=expr):
-            return _over_locals(family, expr), _needs(expr)
-
-
-def _rows_dim(planned: RunnerPlan, axis: str, path: tuple[str, ...]) -> int:
-    for slot in planned.runner.slots:
-        if getattr(slot.source, "path", None) == path:
-            for dim, extent in enumerate(slot.shape):
-                if extent.axis == axis:
-                    return dim
-    return 0
+def _path(path: tuple[str, ...]) -> Code:
+    return literal(".".join(path))
 
 
 def _needs(expr: Expr) -> frozenset[str]:
     return frozenset(ref.name for ref in refs(expr) if ref.symbol in (Symbol.LIVE, Symbol.PADDED))
-
-
-def _over_locals(family: Family, expr: Expr) -> Code:
-    """An expression over rows, with the local variable of each axis."""
-    names: dict[Ref, Code] = {
-        ref: identifier(ref.name)
-        for ref in refs(expr)
-        if ref.symbol in (Symbol.LIVE, Symbol.PADDED)
-    }
-    return python(expr, {**names, **fixed_numbers(family)})
-
-
-def _extents(planned: RunnerPlan) -> Code:
-    extents = class_name(planned.runner.name, "extents")
-    return call(extents, tuple(identifier(axis) for axis in planned.axes), BODY)
-
-
-def choose_lines(family: Family, planned: RunnerPlan) -> list[Code]:
-    """Limits, then the padded rows of each axis, then whether the padding is worth it."""
-    statements: list[Code] = []
-    for limit in planned.runner.limits:
-        names = {ref: code("live.{}", identifier(ref.name)) for ref in refs(limit.expr)}
-        names.update(fixed_numbers(family))
-        where = literal(f"{family.source}:{limit.span.line}")
-        parts = (_label(family, planned), literal(limit.text), where, Code("live"))
-        statements.append(code("if not {}:", operand(limit.expr, names)))
-        statements.append(
-            _indented(code("raise {}", call(Code("rt.broken_limit"), parts, BODY + 4)))
-        )
-    for rule in _in_follow_order(planned):
-        statements += _padded_lines(family, planned, rule)
-    statements += _padding_lines(planned)
-    chosen = call(Code("return rt.Choice"), (_extents(planned), Code("rt.Reason.FITS")), BODY)
-    return [*statements, chosen]
-
-
-def _label(family: Family, planned: RunnerPlan) -> Code:
-    return literal(f"{family.name}.{planned.runner.name}")
-
-
-def _in_follow_order(
-    planned: RunnerPlan,
-) -> list[ListedBuckets | MaxBucket | EqualsBuckets | PaddedBuckets]:
-    own = [r for r in planned.runner.buckets if isinstance(r, ListedBuckets | MaxBucket)]
-    return [*own, *follow_order(planned.runner)]
-
-
-def _padded_lines(
-    family: Family,
-    planned: RunnerPlan,
-    rule: ListedBuckets | MaxBucket | EqualsBuckets | PaddedBuckets,
-) -> list[Code]:
-    axis = identifier(rule.axis)
-    if isinstance(rule, EqualsBuckets):
-        return [code("{} = {}", axis, _over_locals(family, rule.expr))]
-    if isinstance(rule, PaddedBuckets):
-        padded = code("{} = {}", axis, _over_locals(family, rule.expr))
-        return [
-            padded,
-            *_capacity_lines(family, planned, rule.axis, f"live.{axis} > {axis}", str(axis)),
-        ]
-    sizes = rule.sizes if isinstance(rule, ListedBuckets) else (family.axis(rule.axis).max,)
-    if len(sizes) == 1:
-        beyond = f"live.{axis} > {axis}"
-        return [
-            code("{} = {}", axis, literal(sizes[0])),
-            *_capacity_lines(family, planned, rule.axis, beyond, str(axis)),
-        ]
-    table = tuple_of(tuple(literal(size) for size in sizes))
-    found = call(code("{} = rt.smallest", axis), (table, code("live.{}", axis)), BODY)
-    return [found, *_capacity_lines(family, planned, rule.axis, f"{axis} is None", str(sizes[-1]))]
-
-
-def _capacity_lines(
-    family: Family, planned: RunnerPlan, axis: str, beyond: str, largest: str
-) -> list[Code]:
-    """What happens beyond the largest bucket."""
-    dispatch = planned.runner.dispatch
-    test = Code(f"if {beyond}:")
-    if dispatch.over_capacity == "eager":
-        answer = call(
-            Code("return rt.Choice"),
-            (Code("None"), Code("rt.Reason.OVER_CAPACITY"), literal(axis)),
-            BODY + 4,
-        )
-        return [test, _indented(answer)]
-    where = literal(f"{family.source}:{dispatch.span.line}")
-    parts = (
-        _label(family, planned),
-        literal(axis),
-        code("live.{}", identifier(axis)),
-        Code(largest),
-        where,
-    )
-    return [test, _indented(call(Code("raise rt.over_capacity"), parts, BODY + 4))]
-
-
-def _padding_lines(planned: RunnerPlan) -> list[Code]:
-    """Eager where a bucket would compute too many padded rows."""
-    dispatch = planned.runner.dispatch
-    always = dict(dispatch.always_replay_below)
-    statements = []
-    for axis, factor in dispatch.max_padding:
-        name = identifier(axis)
-        test = f"{name} > {literal(factor)} * live.{name}"
-        if axis in always:
-            test = f"live.{name} >= {always[axis]} and {test}"
-        answer = call(
-            Code("return rt.Choice"),
-            (Code("None"), Code("rt.Reason.MAX_PADDING"), literal(axis)),
-            BODY + 4,
-        )
-        statements += [Code(f"if {test}:"), _indented(answer)]
-    return statements
-
-
-def _indented(statement: Code) -> Code:
-    return Code("    " + str(statement))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from ppcgc.emit.source import Code, literal
 from ppcgc.expr.tree import (
     Arithmetic,
+    Below,
     Bool,
     CeilDiv,
     Compare,
@@ -16,6 +17,7 @@ from ppcgc.expr.tree import (
     In,
     Int,
     Logical,
+    Name,
     Negate,
     Not,
     Ref,
@@ -25,11 +27,11 @@ from ppcgc.expr.tree import (
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _LEAF = range(9)
 _DIVISIONS = {"//": "rt.floor_div", "%": "rt.remainder"}
 
-Names = Mapping[Ref, Code]
+Names = Callable[[Ref | Name], Code]
 
 
 def python(expr: Expr, names: Names) -> Code:
-    """Python for ``expr``; ``names`` says what each reference is called there."""
+    """Python for ``expr``; ``names`` says what a reference, or a kind of layer, is called."""
     return Code(_print(expr, names)[0])
 
 
@@ -54,7 +56,7 @@ def _print(expr: Expr, names: Names) -> tuple[str, int]:
         case Bool(value) | Text(value):
             return str(literal(value)), _LEAF
         case Ref():
-            return str(names[expr]), _LEAF
+            return str(names(expr)), _LEAF
         case Negate(inner):
             return f"-{_at(inner, names, _LEAF)}", _UNARY
         case Not(inner):
@@ -70,6 +72,11 @@ def _print(expr: Expr, names: Names) -> tuple[str, int]:
             return f"{op}({_list(operands, names)})", _LEAF
         case Compare(op, left, right):
             return f"{_at(left, names, _SUM)} {op} {_at(right, names, _SUM)}", _COMPARE
+        case In(item, (Name() as kind,)):
+            return f"{_at(item, names, _SUM)} in {names(kind)}", _COMPARE
+        case Below(kind, limit):
+            layers = names(Name(("kinds", kind)))
+            return f"rt.layers_below({layers}, {_print(limit, names)[0]})", _LEAF
         case In(item, choices):
             trailing = "," if len(choices) == 1 else ""
             return f"{_at(item, names, _SUM)} in ({_list(choices, names)}{trailing})", _COMPARE

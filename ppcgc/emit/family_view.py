@@ -1,24 +1,40 @@
-"""What the templates of a family print: dims, state, layer ranges, boundary, exports."""
+"""What the templates of a family print: sizes, options, kinds of layers, state, ranges, exports."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ppcgc.emit.expressions import python
+from ppcgc.emit.boundaries import BoundaryView
 from ppcgc.emit.imports import import_line, in_import_order
-from ppcgc.emit.names import names_for
 from ppcgc.emit.runner_view import RunnerView
+from ppcgc.emit.scope import Scope
+from ppcgc.emit.shapes import line_of
 from ppcgc.emit.source import Code, Identifier, call, code, docstring, identifier, literal, tuple_of
-from ppcgc.emit.tensors import TensorView, boundary_view
-from ppcgc.expr.tree import Expr
+from ppcgc.expr.tree import Symbol
 from ppcgc.expr.walk import refs
-from ppcgc.ir import BuildDim, ConfigDim, EvenStages, ExprDim, Family
+from ppcgc.ir import (
+    BuildDim,
+    ConfigDim,
+    Dim,
+    EvenStages,
+    ExprDim,
+    Family,
+    KindIds,
+    KindIf,
+    KindWhere,
+    LayerKind,
+    Option,
+)
 from ppcgc.plan import Plan
+from ppcgc.plan.counts import in_order_of_need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DimView:
+class FieldView:
+    """A field of one of the family's classes, and how its value is found."""
+
     name: Identifier
+    type: Code
     note: Code
     value: Code
 
@@ -33,59 +49,61 @@ class StateView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyView:
     name: Identifier
+    name_text: Code
     doc: Code
     fingerprint: Code
-    dims: tuple[DimView, ...]
-    build_dims: tuple[Identifier, ...]
+    options: tuple[FieldView, ...]
+    kinds: tuple[FieldView, ...]
+    make_kinds: Code
+    dims: tuple[FieldView, ...]
     from_config: Code
     local_dims: tuple[Code, ...]
     make_dims: Code
     states: tuple[StateView, ...]
     ranges: Code
     ranges_line: Code
-    boundary: tuple[TensorView, ...]
-    boundary_axes: tuple[Identifier, ...]
-    boundary_keys: Code
-    boundary_unpack: Code
-    resets: bool
-    boundary_imports_torch: bool
+    has_boundary: bool
     imports: tuple[Code, ...]
     exports: Code
-    name_text: Code
 
 
-def family_view(plan: Plan, runners: tuple[RunnerView, ...]) -> FamilyView:
+def family_view(
+    plan: Plan, runners: tuple[RunnerView, ...], boundaries: tuple[BoundaryView, ...]
+) -> FamilyView:
     family = plan.family
-    build = tuple(identifier(d.name) for d in family.dims if isinstance(d.source, BuildDim))
-    boundary = tuple(boundary_view(family, key) for key in family.pipeline.boundary)
-    keys = tuple(key.key for key in boundary)
-    dims = tuple(_dim_views(family))
+    dims = _dim_fields(family)
+    given = _given_fields(family)
+    kinds = tuple(_kind_field(family, kind) for kind in family.pipeline.kinds)
     return FamilyView(
         name=identifier(family.name),
+        name_text=literal(family.name),
         doc=docstring(family.doc or f"The family {family.name}"),
         fingerprint=literal(plan.fingerprint),
-        dims=dims,
-        build_dims=build,
-        from_config=_from_config(build),
+        options=tuple(map(_option_field, family.options)),
+        kinds=kinds,
+        make_kinds=call(
+            Code("kinds = Kinds"),
+            tuple(kind.value for kind in kinds),
+            8,
+        ),
+        dims=(*dims, *given),
+        from_config=_from_config(family),
         local_dims=tuple(code("{} = {}", dim.name, dim.value) for dim in dims),
         make_dims=call(
-            Code("return cls"), tuple(code("{}={}", dim.name, dim.name) for dim in dims), 8
+            Code("return cls"),
+            tuple(code("{}={}", field.name, field.name) for field in (*dims, *given)),
+            8,
         ),
         states=tuple(_state_views(family)),
         ranges=_ranges(family),
-        ranges_line=Code(f"# {family.source}:{family.pipeline.span.line}"),
-        boundary=boundary,
-        boundary_axes=tuple(identifier(axis) for axis in boundary_axes(family)),
-        boundary_keys=tuple_of(keys),
-        boundary_unpack=tuple_of(tuple(key.name for key in boundary))
-        if len(boundary) == 1
-        else Code(", ".join(str(key.name) for key in boundary)),
-        boundary_imports_torch=any(key.dtype != "model" for key in family.pipeline.boundary),
-        resets=any(key.reset is not None for key in boundary),
+        ranges_line=Code(f"# {line_of(family.pipeline.span)}"),
+        has_boundary=bool(boundaries),
         imports=_imports(family, runners),
         exports=_exports(family, runners),
-        name_text=literal(family.name),
     )
+
+
+# ---------------------------------------------------------------- the package
 
 
 def _exported(family: Family, runners: tuple[RunnerView, ...]) -> dict[str, list[str]]:
@@ -93,13 +111,17 @@ def _exported(family: Family, runners: tuple[RunnerView, ...]) -> dict[str, list
     public = {"family": ["FINGERPRINT", "Dims", "stage_layers"]}
     if family.states:
         public["family"].append("State")
-    if family.pipeline.boundary:
+    if family.options:
+        public["family"].append("Options")
+    if any(runner.boundary is None for runner in family.runners) and family.pipeline.boundary:
         public["boundary"] = ["Boundary"]
     for runner in runners:
-        public[str(runner.name)] = [str(runner.extents), str(runner.outputs)]
+        outputs = [str(runner.outputs)] if runner.gives_outputs else []
+        public[str(runner.name)] = [str(runner.extents), *outputs]
         for kind in runner.kinds:
             classes = [str(place.name) for place in kind.places]
-            public[str(kind.module)] = [str(kind.batch), str(kind.slots), *classes]
+            hooks = [str(kind.hooks_class)] if kind.hooks else []
+            public[str(kind.module)] = [str(kind.batch), str(kind.slots), *hooks, *classes]
     return public
 
 
@@ -116,83 +138,133 @@ def _exports(family: Family, runners: tuple[RunnerView, ...]) -> Code:
     return Code(f"__all__ = [{inner}\n]")
 
 
-def boundary_axes(family: Family) -> tuple[str, ...]:
-    """The axes that keys of the boundary carry, in the order met."""
-    return tuple(
-        dict.fromkeys(
-            extent.axis
-            for key in family.pipeline.boundary
-            for extent in key.shape
-            if extent.axis is not None
-        )
-    )
+# ---------------------------------------------------------------- sizes
 
 
-def _from_config(build: tuple[Identifier, ...]) -> Code:
-    """The signature of ``Dims.from_config``: build dims are keywords of the caller."""
-    parts = [Code("cls"), Code("config: object")]
-    if build:
-        parts += [Code("*"), *(code("{}: int", name) for name in build)]
+def _from_config(family: Family) -> Code:
+    """The signature of ``Dims.from_config``: what the config does not say are keywords."""
+    asked = [
+        code("{}: int", identifier(dim.name))
+        for dim in family.dims
+        if isinstance(dim.source, BuildDim)
+    ]
+    if family.options:
+        asked.append(Code("options: Options = DEFAULTS"))
+    asked += [Code(f"{group}: rt.Ranks = rt.ALONE") for group in sorted(family.parallel)]
+    parts = [Code("cls"), Code("config: object"), *([Code("*"), *asked] if asked else [])]
     return call(Code("def from_config"), tuple(parts), 4, " -> Dims:")
 
 
-def _dim_views(family: Family) -> list[DimView]:
-    views = []
-    for dim in family.dims:
-        name, line = identifier(dim.name), f"{family.source}:{dim.span.line}"
-        match dim.source:
-            case ConfigDim(path=path):
-                views.append(_config_dim(name, path, line))
-            case BuildDim():
-                value = code("rt.build_int({}, {})", literal(dim.name), name)
-                views.append(
-                    DimView(name=name, note=Code(f"# given by the caller, {line}"), value=value)
-                )
-            case ExprDim(expr=expr):
-                views.append(
-                    DimView(name=name, note=Code(f"# computed, {line}"), value=_over_locals(expr))
-                )
-    count, line = family.pipeline.layer_count, f"{family.source}:{family.pipeline.span.line}"
+def _dim_fields(family: Family) -> tuple[FieldView, ...]:
+    """Sizes, each after those that it is computed from; the number of layers last."""
+    by_name = {dim.name: dim for dim in family.dims}
+    needs = {dim.name: _dims_of(dim) for dim in family.dims}
+    fields = [_dim_field(family, by_name[name]) for name in in_order_of_need(needs)]
+    count, line = family.pipeline.layer_count, line_of(family.pipeline.span)
     name = identifier("layer_count")
     if isinstance(count, ConfigDim):
-        views.append(_config_dim(name, count.path, line))
-    else:
-        views.append(DimView(name=name, note=Code(f"# {line}"), value=_over_locals(count)))
-    return views
+        return (*fields, _config_field(name, count.path, line))
+    value = _locals(family).python(count)
+    note = Code(f"# {line}")
+    return (*fields, FieldView(name=name, type=Code("int"), note=note, value=value))
 
 
-def _over_locals(expr: Expr) -> Code:
-    """An expression of dims over the local variables of ``from_config``."""
-    return python(expr, {ref: identifier(ref.name) for ref in refs(expr)})
+def _dims_of(dim: Dim) -> frozenset[str]:
+    if not isinstance(dim.source, ExprDim):
+        return frozenset()
+    return frozenset(ref.name for ref in refs(dim.source.expr) if ref.symbol is Symbol.DIM)
 
 
-def _config_dim(name: Identifier, path: tuple[str, ...], line: str) -> DimView:
+def _dim_field(family: Family, dim: Dim) -> FieldView:
+    name, line = identifier(dim.name), line_of(dim.span)
+    match dim.source:
+        case ConfigDim(path=path):
+            return _config_field(name, path, line)
+        case BuildDim():
+            value, note = code("rt.build_int({}, {})", literal(dim.name), name), "given at build"
+        case ExprDim(expr=expr):
+            value, note = _locals(family).python(expr), "computed"
+    return FieldView(name=name, type=Code("int"), note=Code(f"# {note}, {line}"), value=value)
+
+
+def _locals(family: Family) -> Scope:
+    """Expressions over the local variables of ``from_config``."""
+    return Scope(family=family, dims="")
+
+
+def _config_field(name: Identifier, path: tuple[str, ...], line: str) -> FieldView:
     dotted = ".".join(path)
-    return DimView(
+    shown = ".".join(str(identifier(step)) for step in path)
+    return FieldView(
         name=name,
-        note=Code(f"# config.{'.'.join(str(identifier(step)) for step in path)}, {line}"),
+        type=Code("int"),
+        note=Code(f"# config.{shown}, {line}"),
         value=code("rt.config_int(config, {})", literal(dotted)),
+    )
+
+
+def _given_fields(family: Family) -> tuple[FieldView, ...]:
+    """What is no number: options, groups of ranks, kinds of layers."""
+    fields = []
+    if family.options:
+        fields.append(("options", "Options", "# given at build"))
+    fields += [(g, "rt.Ranks", "# given at build") for g in sorted(family.parallel)]
+    if family.pipeline.kinds:
+        fields.append(("kinds", "Kinds", "# layers of each kind"))
+    return tuple(
+        FieldView(name=identifier(name), type=Code(type_), note=Code(note), value=Code(name))
+        for name, type_, note in fields
+    )
+
+
+def _option_field(option: Option) -> FieldView:
+    types = {"bool": "bool", "int": "int", "enum": "str"}
+    choices = f", one of {', '.join(option.choices)}" if option.choices else ""
+    return FieldView(
+        name=identifier(option.name),
+        type=Code(types[option.type]),
+        note=Code(f"# {line_of(option.span)}{choices}"),
+        value=literal(option.default),
+    )
+
+
+# ---------------------------------------------------------------- layers and state
+
+
+def _kind_field(family: Family, kind: LayerKind) -> FieldView:
+    """A kind; its value is the whole keyword argument of ``Kinds``."""
+    name, count, head = literal(kind.name), Code("layer_count"), f"{identifier(kind.name)}=rt."
+    match kind.rule:
+        case KindIds(ids=ids):
+            listed = tuple_of(tuple(literal(layer) for layer in ids))
+            value = call(Code(f"{head}kind_of_ids"), (name, listed, count), 12, after=1)
+        case KindWhere(path=path, value=word):
+            parts = (name, Code("config"), literal(".".join(path)), literal(word), count)
+            value = call(Code(f"{head}kind_where"), parts, 12, after=1)
+        case KindIf(expr=expr):
+            holds = code("lambda layer: {}", _locals(family).python(expr))
+            value = call(Code(f"{head}kind_if"), (holds, count), 12, after=1)
+    return FieldView(
+        name=identifier(kind.name),
+        type=Code("rt.KindIds"),
+        note=Code(f"# {line_of(kind.span)}"),
+        value=value,
     )
 
 
 def _state_views(family: Family) -> list[StateView]:
     views = []
+    scope = Scope(family=family, dims="dims")
     for state in family.states:
-        names = names_for(state.rows, dims="dims", live="live", padded="padded")
-        rows = python(state.rows, names)
         name = identifier(state.name)
         reserved = ", ".join(map(str, state.reserved))
+        rows = scope.python(state.rows)
+        parts = (literal(state.name), code("self.{}", name), rows, Code("device"))
         views.append(
             StateView(
                 name=name,
-                note=Code(
-                    f"# rows {reserved} belong to padding, {family.source}:{state.span.line}"
-                ),
-                check=call(
-                    Code("rt.check_state"),
-                    (literal(state.name), code("self.{}", name), rows, Code("device")),
-                    8,
-                ),
+                note=Code(f"# rows {reserved} belong to padding, {line_of(state.span)}"),
+                check=call(Code("rt.check_state"), parts, 8),
             )
         )
     return views

@@ -91,7 +91,7 @@ def evaluate(expr: Expr, env: Mapping[Ref, Value]) -> Value:
             return same if op == "==" else not same
         case In(item, choices):
             value = evaluate(item, env)
-            return any(evaluate(choice, env) == value for choice in choices)
+            return value in [evaluate(choice, env) for choice in choices]  # all, as Python does
         case Below(kind, _):
             raise MissingValueError(f"the layers of kind {kind} are not known here")
         case Logical(op, left, right):

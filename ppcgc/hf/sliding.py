@@ -30,7 +30,7 @@ from ppcgc.hf.stage import HFStage
 
 
 class SlidingPrefillView(Protocol):
-    """Whole prompts. ``slot_mapping`` is there on stages with full layers, the other with sliding."""
+    """Whole prompts. The slots of a pool are there on stages that have layers with it."""
 
     @property
     def slot_mapping(self) -> Tensor:

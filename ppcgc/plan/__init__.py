@@ -25,7 +25,7 @@ def _runner_plan(family: Family, runner: Runner) -> RunnerPlan:
     return RunnerPlan(
         runner=runner,
         axes=tuple(rule.axis for rule in runner.buckets),
-        columns=columns(runner),
+        columns=columns(runner, axes),
         buckets=bucket_table(runner, axes),
         kinds=kinds_of(runner, places_of(family.pipeline)),
     )

@@ -34,24 +34,34 @@ def bucket_table(runner: Runner, axes: Axes) -> tuple[BucketPlan, ...]:
     A combination that no live counts within ``limits`` can ask for gets no graph. Raises
     EvaluationError for a derived size without a value, SearchError for limits beyond reason.
     """
-    names, table, cuts = columns(runner), [], patience()
+    names, table, cuts = columns(runner, axes), [], patience()
     for padded, served in combinations(runner, axes):
         counts = fullest(_space(runner, axes, served), cuts)
         if counts is not None:
             live = {ref.name: count for ref, count in counts.items()}
             table.append(
                 BucketPlan(
-                    padded=tuple(padded[name] for name in names),
-                    live=tuple(live[name] for name in names),
+                    padded=tuple(padded.get(name, 0) for name in names),
+                    live=tuple(live.get(name, 0) for name in names),
                 )
             )
     return tuple(sorted(table, key=lambda bucket: bucket.padded))
 
 
-def columns(runner: Runner) -> tuple[str, ...]:
-    """What a bucket's numbers stand for: axes in the order of ``buckets``, then scalars."""
-    axes = tuple(rule.axis for rule in runner.buckets)
-    return (*axes, *(scalar.name for scalar in runner.scalars))
+def columns(runner: Runner, axes: Axes) -> tuple[str, ...]:
+    """What a bucket's numbers stand for: axes in the order of ``buckets``, scalars, groups.
+
+    A grouped axis has one more column, the largest live count of its group. It decides which
+    bucket is chosen and is no part of the key: 0 in every bucket.
+    """
+    own = tuple(rule.axis for rule in runner.buckets)
+    grouped = tuple(group_column(axis) for axis in own if axes[axis].group is not None)
+    return (*own, *(scalar.name for scalar in runner.scalars), *grouped)
+
+
+def group_column(axis: str) -> str:
+    """The name of the column that holds a group's largest live count."""
+    return f"{axis}_most"
 
 
 def combinations(

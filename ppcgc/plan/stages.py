@@ -73,5 +73,6 @@ def placement_of(slot: Slot) -> Placement:
         and not isinstance(slot.padding, KeepPadding)
         and not slot.mutable
         and not slot.host_only
+        and len(slot.axes) < 2
     )
     return Placement.HOST_BLOCK if rewritten else Placement.DEVICE

@@ -8,11 +8,37 @@ from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot
 from ppcgc.runtime.backends import open_backend
 from ppcgc.runtime.backends.base import Backend, Graph
 from ppcgc.runtime.capture import capture
+from ppcgc.runtime.cells import (
+    copy_cells,
+    fill_cells,
+    pad_first,
+    pad_second,
+    repeat_last_first,
+    repeat_last_second,
+    upload_cells,
+)
 from ppcgc.runtime.choice import Choice, Reason, StepRecord, smallest
-from ppcgc.runtime.counts import broken_limit, live_count, over_capacity, source_rows
+from ppcgc.runtime.counts import (
+    broken_limit,
+    live_count,
+    no_key,
+    over_capacity,
+    source_rows,
+    uneven,
+)
 from ppcgc.runtime.dims import build_int, ceil_div, config_int, floor_div, remainder
 from ppcgc.runtime.eager_rows import EagerRows
+from ppcgc.runtime.hooks import HookInfo, Made
 from ppcgc.runtime.host_rows import HostRows, HostSource
+from ppcgc.runtime.kinds import (
+    KindIds,
+    census,
+    kind_if,
+    kind_of_ids,
+    kind_where,
+    layers_below,
+    owns,
+)
 from ppcgc.runtime.layers import (
     GlobalLayerId,
     LayerRange,
@@ -32,6 +58,7 @@ from ppcgc.runtime.loading import (
     upload_rows,
     upload_whole,
 )
+from ppcgc.runtime.parallel import ALONE, Ranks, group_most
 from ppcgc.runtime.report import Report
 from ppcgc.runtime.results import (
     OutputRing,
@@ -39,6 +66,7 @@ from ppcgc.runtime.results import (
     boundary_values,
     check_received,
     check_result,
+    handed_on,
     pick_index,
     pick_key,
     receive_rows,
@@ -53,6 +81,7 @@ from ppcgc.runtime.roles import (
     check_offsets,
     check_write_index,
 )
+from ppcgc.runtime.scalars import constant_scalar, host_flag, host_number
 from ppcgc.runtime.signature import check_forward
 from ppcgc.runtime.slot_info import Role, SlotInfo
 from ppcgc.runtime.stage import (
@@ -66,10 +95,12 @@ from ppcgc.runtime.stage import (
     Step,
 )
 from ppcgc.runtime.state import check_state
+from ppcgc.runtime.verification import Subject, assert_verified, verify
 from ppcgc.runtime.views import Boundary, SlotView
 
 __all__ = [
     "ABI",
+    "ALONE",
     "Backend",
     "Boundary",
     "BucketHost",
@@ -79,18 +110,22 @@ __all__ = [
     "EntryStage",
     "GlobalLayerId",
     "Graph",
+    "HookInfo",
     "HostBlock",
     "HostRows",
     "HostSlot",
     "HostSource",
     "Incoming",
     "Inputs",
+    "KindIds",
     "LaterStage",
     "LayerRange",
     "LocalLayerId",
+    "Made",
     "OutputRing",
     "Outputs",
     "Place",
+    "Ranks",
     "Reason",
     "Report",
     "Role",
@@ -99,12 +134,15 @@ __all__ = [
     "StageRunner",
     "Step",
     "StepRecord",
+    "Subject",
+    "assert_verified",
     "axis_count",
     "boundary_values",
     "broken_limit",
     "build_int",
     "capture",
     "ceil_div",
+    "census",
     "check_bounded",
     "check_forward",
     "check_index",
@@ -115,23 +153,40 @@ __all__ = [
     "check_state",
     "check_write_index",
     "config_int",
+    "constant_scalar",
+    "copy_cells",
     "copy_rows",
     "copy_whole",
     "declared_ranges",
     "even_ranges",
+    "fill_cells",
     "fill_live",
     "fill_whole",
     "floor_div",
+    "group_most",
+    "handed_on",
+    "host_flag",
+    "host_number",
+    "kind_if",
+    "kind_of_ids",
+    "kind_where",
+    "layers_below",
     "live_count",
+    "no_key",
     "open_backend",
     "over_capacity",
+    "owns",
     "pad_fill",
+    "pad_first",
     "pad_repeat_last",
+    "pad_second",
     "pad_zero",
     "pick_index",
     "pick_key",
     "receive_rows",
     "remainder",
+    "repeat_last_first",
+    "repeat_last_second",
     "require_abi",
     "reset_fill",
     "reset_repeat_last",
@@ -139,6 +194,9 @@ __all__ = [
     "source_rows",
     "stage_of",
     "store",
+    "uneven",
+    "upload_cells",
     "upload_rows",
     "upload_whole",
+    "verify",
 ]

@@ -107,6 +107,21 @@ class DeviceArena:
             buffer = buffer.narrow(dim, 0, extent)
         return buffer
 
+    def host_rows(
+        self, name: str, shape: tuple[int, ...], full: tuple[int, ...], dtype: torch.dtype
+    ) -> Tensor:
+        """As ``rows``, in host memory: slots and twins that only host code reads."""
+        buffer = self._buffers.get(name)
+        if buffer is None:
+            buffer = torch.zeros(check_shape(name, full), dtype=dtype)
+            self._buffers[name] = buffer
+        for dim, extent in enumerate(shape):
+            buffer = buffer.narrow(dim, 0, extent)
+        return buffer
+
+    def lay_out(self, bucket: tuple[int, ...]) -> None:
+        """What is asked for from here on belongs to this bucket. All share one address here."""
+
     def named(self, prefix: str) -> tuple[tuple[str, Tensor], ...]:
         """The whole buffers whose names start so, with the prefix cut off."""
         return tuple(

@@ -46,6 +46,7 @@ def capture(
     say = progress or _silent
     for runner in runners:
         runner.close()
+        runner.dropped.clear()
         runner.allocate()
     # Note [buffers outlive inference mode]
     # What is made under torch.inference_mode() can never be written outside of it, and slots,
@@ -54,10 +55,10 @@ def capture(
         try:
             for runner, bucket in in_order(runners, order):
                 say(f"warm up {label(runner, bucket)}")
-                _warm_up(runner, bucket)
+                warm_up(runner, bucket)
             for runner, bucket in in_order(runners, order):
                 say(f"capture {label(runner, bucket)}")
-                _capture(runner, bucket)
+                record(runner, bucket, runner.body(bucket))
         except BaseException:
             for runner in runners:
                 runner.close()
@@ -74,23 +75,25 @@ def in_order(runners: Sequence[AnyRunner], order: str) -> Iterator[tuple[AnyRunn
 
 def label(runner: AnyRunner, bucket: AnyBucket) -> str:
     """``llama.prefill first, bucket tokens=64 requests=16``."""
-    sizes = " ".join(f"{axis}={n}" for axis, n in zip(runner.axes, bucket.padded, strict=True))
+    sizes = " ".join(f"{axis}={n}" for axis, n in zip(runner.columns, bucket.padded, strict=True))
     return f"{runner.family}.{runner.runner} {runner.place.value}, bucket {sizes}"
 
 
-def _warm_up(runner: AnyRunner, bucket: AnyBucket) -> None:
+def warm_up(runner: AnyRunner, bucket: AnyBucket) -> None:
+    """Load a bucket and run it once, uncaptured. Raises CaptureError and what ppcgc refuses."""
     try:
         runner.load_for_capture(bucket)
-        with all_keys_read(bucket, runner.keys_of_slots()):
-            runner.backend.warm_up(runner.body(bucket))
+        with all_keys_read(bucket.boundary, runner.keys_of_slots()) as shown:
+            runner.backend.warm_up(runner.body(bucket, shown))
     except Exception as problem:
         _raise_located(problem, f"warm-up of {label(runner, bucket)}")
 
 
-def _capture(runner: AnyRunner, bucket: AnyBucket) -> None:
+def record(runner: AnyRunner, bucket: AnyBucket, body: Callable[[], None]) -> None:
+    """Load a bucket and capture ``body``, its region. Raises CaptureError."""
     try:
         runner.load_for_capture(bucket)
-        bucket.graph = runner.backend.capture(runner.body(bucket))
+        bucket.graph = runner.backend.capture(body)
     except Exception as problem:
         _raise_located(problem, f"capture of {label(runner, bucket)}")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from ppcgc.runtime.errors import SourceError
-from ppcgc.runtime.loading import check_source
+from ppcgc.runtime.host_rows import HostSource
+from ppcgc.runtime.loading import check_source, host_rows_of
 
 
 def live_cells(slot: Tensor, live: tuple[int, int], dims: tuple[int, int], name: str) -> Tensor:
@@ -41,6 +42,27 @@ def copy_cells(
     cells.copy_(check_source(source, cells.shape, slot.dtype, slot.device, name))
 
 
+def upload_cells(
+    slot: Tensor,
+    source: HostSource,
+    live: tuple[int, int],
+    dims: tuple[int, int],
+    name: str,
+    *,
+    cast: bool = False,
+) -> Tensor:
+    """Copy a host source into the live cells; returns it as a CPU tensor."""
+    cells = live_cells(slot, live, dims, name)
+    rows = host_rows_of(source, cells.shape, slot.dtype, name, cast=cast)
+    cells.copy_(rows)
+    return rows
+
+
+def fill_cells(slot: Tensor, live: tuple[int, int], dims: tuple[int, int], value: float) -> None:
+    """Every live cell holds ``value`` (``absent: {fill: v}``)."""
+    live_cells(slot, live, dims, "absent").fill_(value)
+
+
 def second_tail(slot: Tensor, live: tuple[int, int], dims: tuple[int, int]) -> Tensor:
     """Cells where the first axis is live and the second is not."""
     rows = slot.narrow(dims[0], 0, live[0])
@@ -50,6 +72,16 @@ def second_tail(slot: Tensor, live: tuple[int, int], dims: tuple[int, int]) -> T
 def first_tail(slot: Tensor, live: tuple[int, int], dims: tuple[int, int]) -> Tensor:
     """Cells where the first axis is not live."""
     return slot.narrow(dims[0], live[0], slot.shape[dims[0]] - live[0])
+
+
+def pad_second(slot: Tensor, live: tuple[int, int], dims: tuple[int, int], value: float) -> None:
+    """Cells where the first axis is live and the second is not hold ``value``."""
+    second_tail(slot, live, dims).fill_(value)
+
+
+def pad_first(slot: Tensor, live: tuple[int, int], dims: tuple[int, int], value: float) -> None:
+    """Cells where the first axis is not live hold ``value``."""
+    first_tail(slot, live, dims).fill_(value)
 
 
 def repeat_last_second(slot: Tensor, live: tuple[int, int], dims: tuple[int, int]) -> None:

@@ -22,8 +22,12 @@ class Reason(Enum):
     OVER_CAPACITY = "over capacity"
     MAX_PADDING = "too much padding"
     UNREACHABLE = "no such bucket"
+    NO_KEY = "scalar without a graph"
+    UNEVEN = "uneven batch"
     ABSENT = "source absent"
+    INELIGIBLE = "not eligible"
     REQUESTED = "asked to run eagerly"
+    DROPPED = "bucket dropped"
 
 
 @dataclass(frozen=True, slots=True)

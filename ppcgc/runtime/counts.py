@@ -61,3 +61,21 @@ def over_capacity(runner: str, axis: str, live: int, largest: int, line: str) ->
         f"{runner}: {live} live {axis}, the largest bucket has {largest}; split the batch, add a "
         f"bucket, or say `over_capacity: eager` ({line})"
     )
+
+
+def uneven(runner: str, axis: str, live: int, wanted: int) -> LimitError:
+    """The error of a batch whose own count is not what the axis must equal."""
+    return LimitError(
+        f"{runner}: {live} live {axis}, the other axes' counts ask for {wanted}; split the batch, "
+        "or say `uneven: eager`"
+    )
+
+
+def no_key(
+    runner: str, scalar: str, value: int, values: tuple[int, ...], line: str
+) -> CapacityError:
+    """The error of a scalar for which no graph was captured."""
+    return CapacityError(
+        f"{runner}: scalar {scalar} is {value}, graphs were captured for {list(values)}; add the "
+        f"value, or say `over_capacity: eager` ({line})"
+    )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ppcgc.runtime import roles
 from ppcgc.runtime.host_rows import HostSource, spread
-from ppcgc.runtime.loading import check_source, host_rows_of
+from ppcgc.runtime.loading import check_source, host_rows_of, spread_over
 from ppcgc.runtime.slot_info import SlotInfo
 
 
@@ -38,6 +38,7 @@ class EagerRows:
         source: Tensor | None,
         *,
         cast: bool = False,
+        broadcast: bool = False,
         absent: float | None = None,
     ) -> Tensor:
         """The batch's own device tensor. Raises SourceError for another shape or dtype.
@@ -49,6 +50,8 @@ class EagerRows:
         dtype = self._dtypes[name]
         if cast and isinstance(source, Tensor):
             source = source.to(dtype)
+        if broadcast:
+            source = spread_over(source, self._shapes[name])
         rows = check_source(source, self._shapes[name], dtype, self._device, name)
         return rows.clone() if name in self._mutable else rows
 
@@ -64,11 +67,14 @@ class EagerRows:
         source: HostSource,
         *,
         cast: bool = False,
+        broadcast: bool = False,
         absent: float | None = None,
     ) -> Tensor:
         """A host source, moved to the stage's device. Raises SourceError; ``absent`` as above."""
         if source is None and absent is not None:
             return self.filled(name, absent)
+        if broadcast:
+            source = spread_over(source, self._shapes[name])
         rows = host_rows_of(source, self._shapes[name], self._dtypes[name], name, cast=cast)
         self._host[name] = rows
         return rows.to(self._device, copy=name in self._mutable)
@@ -78,6 +84,14 @@ class EagerRows:
     ) -> Tensor | None:
         """As ``upload``; None for an absent source."""
         return None if source is None else self.upload(name, source, cast=cast)
+
+    def on_host(
+        self, name: str, source: HostSource, *, cast: bool = False, absent: float | None = None
+    ) -> Tensor:
+        """A host source that stays on the host: a mirror, or a slot without a device side."""
+        if source is None and absent is not None:
+            return torch.full(self._shapes[name], absent, dtype=self._dtypes[name])
+        return host_rows_of(source, self._shapes[name], self._dtypes[name], name, cast=cast)
 
     def filled(self, name: str, value: float) -> Tensor:
         """One value everywhere: computed, constant, or absent with a fill."""

@@ -76,5 +76,41 @@ class OutputError(PpcgcError):
     """The forward returned something else than the spec's outputs or boundary."""
 
 
+class StaleOutputError(PpcgcError):
+    """A guarded output view was used after a later run had overwritten it."""
+
+
+class AgreementError(BuildError):
+    """Ranks of a pipeline were built for different things: names both ranks and both values."""
+
+
+class TransportError(BuildError):
+    """A transport that is unknown, or that these devices and process groups cannot serve."""
+
+
+class PeerError(PpcgcError):
+    """Another rank of the pipeline failed or is gone: names the rank and the step."""
+
+
+class HandOffTimeoutError(PeerError):
+    """Another rank did not do its part of a hand-off in time: names the rank and the step."""
+
+
+class StepRefusedError(PpcgcError):
+    """The first rank refused a batch before anything was sent; the pipeline goes on."""
+
+
+class DisagreementError(PpcgcError):
+    """Ranks take part in one step with different batches or runners."""
+
+
+class MicrobatchError(PpcgcError):
+    """Microbatches of a schedule that differ in their rows, or that nobody gave."""
+
+
 class AddressError(PpcgcError):
     """A tensor that the graphs read has moved since capture."""
+
+
+class VerificationError(PpcgcError):
+    """A verification found faults; the message is its report."""

@@ -10,33 +10,74 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import torch
+from torch import Tensor
+
+from ppcgc.runtime.errors import BuildError
+
+Made: TypeAlias = Mapping[str, object]  # what each hook's ``key`` returned, by hook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookInfo:
+    """A declared hook: when it is called, and how many plans may be under way."""
+
+    name: str
+    at: tuple[str, ...]
+    staging: int = 1
 
 
 class HookState:
-    """One hook of one runner: its objects by graph key, and the plans still under way."""
+    """One hook of one runner: its workspace, and the plans still under way."""
 
-    def __init__(self, name: str, hook: Any, staging: int, workspace: torch.Tensor | None) -> None:
-        self.name = name
-        self.hook = hook
+    def __init__(
+        self, info: HookInfo, hook: Any, workspace: Tensor | None, device: torch.device
+    ) -> None:
+        self.info = info
         self.workspace = workspace
-        self.seconds = 0.0  # host time of all plans, which reports give apart
+        self.plan_seconds = 0.0  # host time of all plans; reports give it apart
         self.plans = 0
-        self._staging = staging
+        self._hook = hook
+        self._device = device
+        self._keys, self._loads, self._plans = (when in info.at for when in ("key", "load", "plan"))
         self._pending: deque[torch.cuda.Event] = deque()
 
-    def plan(self, run: Callable[[], None], device: torch.device) -> None:
-        """Run a plan on the current stream, after the oldest one beyond ``staging`` is done."""
-        while len(self._pending) >= self._staging:
+    @classmethod
+    def build(cls, info: HookInfo, hook: object, nbytes: int, device: torch.device) -> HookState:
+        """Raises BuildError for a hook without a method that the spec calls."""
+        lacking = [when for when in info.at if not callable(getattr(hook, when, None))]
+        if lacking:
+            raise BuildError(
+                f"hook {info.name}: {type(hook).__name__} has no method {', '.join(lacking)}, "
+                f"the spec calls it at {', '.join(info.at)}"
+            )
+        workspace = torch.zeros(nbytes, dtype=torch.uint8, device=device) if nbytes else None
+        return cls(info, hook, workspace, device)
+
+    def key(self, rows: object, slots: object) -> object:
+        """The object that the forward gets for a graph of these rows."""
+        return self._hook.key(rows, slots, self.workspace) if self._keys else None
+
+    def load(self, slots: object, batch: object, live: object) -> None:
+        """After the copies of a load: the hook fills the slots that it writes."""
+        if self._loads:
+            self._hook.load(slots, batch, live)
+
+    def plan(self, made: object, slots: object, batch: object, live: object) -> None:
+        """Before a warm-up, capture or replay, on its stream."""
+        if not self._plans:
+            return
+        while len(self._pending) >= self.info.staging:
             self._pending.popleft().synchronize()
         started = time.perf_counter()
-        run()
-        self.seconds += time.perf_counter() - started
+        self._hook.plan(made, slots, batch, live)
+        self.plan_seconds += time.perf_counter() - started
         self.plans += 1
-        if device.type == "cuda":
+        if self._device.type == "cuda":
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
-            event.record(torch.cuda.current_stream(device))
+            event.record(torch.cuda.current_stream(self._device))
             self._pending.append(event)

@@ -110,12 +110,17 @@ class HostRows:
         rows = tensor.shape[0] if tensor.dim() else 1
         self._row_bytes = tensor.nbytes // rows if rows else 0
 
-    def put(self, source: HostSource, live: int, *, cast: bool = False) -> None:
+    def put(
+        self, source: HostSource, live: int, *, cast: bool = False, broadcast: bool = False
+    ) -> None:
         """Write the live rows. Raises SourceError when the source has another shape or dtype.
 
-        The rows past ``live`` hold the padding already.
+        The rows past ``live`` hold the padding already. ``broadcast`` lets the source lack leading
+        dimensions.
         """
         rows = as_host_tensor(source, self.tensor.dtype, self.name, cast=cast)
+        if broadcast and rows.dim() < self.tensor.dim():
+            rows = rows.expand(*self.tensor.narrow(self._dim, 0, live).shape)
         self.check_shape(rows.shape, live)
         if self._dim == 0 and rows.is_contiguous():
             ctypes.memmove(self._address, rows.data_ptr(), live * self._row_bytes)

@@ -7,6 +7,7 @@ replay alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -60,13 +61,34 @@ def live_shape(slot: Tensor, live: int, dim: int, name: str) -> list[int]:
     return shape
 
 
+SourceT = TypeVar("SourceT")
+
+
+def spread_over(source: SourceT, shape: Sequence[int]) -> SourceT | Tensor:
+    """``broadcast: true``: a tensor that lacks leading dimensions, repeated along them."""
+    if isinstance(source, Tensor) and source.dim() < len(shape):
+        lacking = len(shape) - source.dim()
+        if list(source.shape) == list(shape[lacking:]):
+            return source.expand(*shape)
+    return source
+
+
 def copy_rows(
-    slot: Tensor, source: Tensor | None, live: int, name: str, *, dim: int = 0, cast: bool = False
+    slot: Tensor,
+    source: Tensor | None,
+    live: int,
+    name: str,
+    *,
+    dim: int = 0,
+    cast: bool = False,
+    broadcast: bool = False,
 ) -> None:
     """Copy a device source into the live rows. Raises SourceError before anything is written."""
     if cast and isinstance(source, Tensor):
         source = source.to(slot.dtype)
     shape = live_shape(slot, live, dim, name)
+    if broadcast:
+        source = spread_over(source, shape)
     rows = check_source(source, shape, slot.dtype, slot.device, name)
     slot.narrow(dim, 0, live).copy_(rows)
 
@@ -86,12 +108,15 @@ def upload_rows(
     *,
     dim: int = 0,
     cast: bool = False,
+    broadcast: bool = False,
 ) -> Tensor:
     """Copy a host source into the live rows of a slot that keeps one address for all buckets.
 
     Returns the source's rows as a CPU tensor.
     """
     shape = live_shape(slot, live, dim, name)
+    if broadcast:
+        source = spread_over(source, shape)
     rows = host_rows_of(source, shape, slot.dtype, name, cast=cast)
     slot.narrow(dim, 0, live).copy_(rows)
     return rows

@@ -23,6 +23,9 @@ class Ranks:
             raise BuildError(f"rank {self.rank} of a group of {self.size}: ranks run from 0")
 
 
+ALONE = Ranks()
+
+
 def group_most(counts: object, path: str, ranks: Ranks, own: int) -> int:
     """The largest live count of a group, from a host list of the batch with one entry a rank.
 

@@ -38,22 +38,17 @@ class ReadingBoundary(Boundary):
 
 
 @contextmanager
-def all_keys_read(bucket: Any, through_slots: Sequence[str]) -> Iterator[None]:
-    """Watch the reads of a bucket's boundary, if it takes one, over a warm-up.
+def all_keys_read(boundary: Any, through_slots: Sequence[str]) -> Iterator[Any]:
+    """Gives what a forward is to be shown in the place of ``boundary``, and watches its reads.
 
     ``through_slots`` are keys that slots show, which count as read. Raises OutputError for a
-    declared key that the forward never read.
+    declared key that the forward never read. A stage without a boundary is not watched.
     """
-    boundary = bucket.boundary
     if not isinstance(boundary, Boundary):
-        yield
+        yield boundary
         return
     noted = set(through_slots)
-    bucket.boundary = ReadingBoundary(boundary, noted)
-    try:
-        yield
-    finally:
-        bucket.boundary = boundary
+    yield ReadingBoundary(boundary, noted)
     unread = [key for key in boundary if key not in noted]
     if unread:
         raise OutputError(

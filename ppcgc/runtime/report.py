@@ -15,6 +15,7 @@ class BucketReport:
 
     padded: tuple[int, ...]
     captured: bool
+    dropped: str | None = None  # why no rank has a graph of it
     steps: int | None
     replays: int
     padding_rows: tuple[int, ...]
@@ -63,6 +64,11 @@ class Report:
             [
                 f"{self.title} on {self.backend}, buckets by {' × '.join(self.axes)}",
                 *lines,
+                *(
+                    f"bucket {' × '.join(map(str, bucket.padded))} dropped: {bucket.dropped}"
+                    for bucket in self.buckets
+                    if bucket.dropped is not None
+                ),
                 f"eager steps: {eager}",
                 f"bytes: slots and outputs {self.slot_bytes:,}, host block "
                 f"{self.host_block_bytes:,}, shared pool {self.pool_bytes:,}",
@@ -81,6 +87,7 @@ def report_of(runner: StageRunner[Any, Any, Any, Any, Any, Any]) -> Report:
             BucketReport(
                 padded=tuple(bucket.padded),
                 captured=bucket.graph is not None,
+                dropped=runner.dropped.get(bucket.padded),
                 steps=None if bucket.graph is None else bucket.graph.steps,
                 replays=bucket.replays,
                 padding_rows=tuple(bucket.padding_rows),

@@ -39,14 +39,32 @@ def pick_index(result: object, index: int) -> object:
     return result[index]
 
 
-def boundary_values(result: object, keys: tuple[str, ...]) -> tuple[object, ...]:
-    """The boundary's tensors in declared order.
+def handed_on(
+    result: object, received: object, keys: tuple[str, ...], forwarded: tuple[str, ...]
+) -> dict[str, object]:
+    """The boundary that leaves a stage: what its forward made, and what the runtime hands on.
+
+    A key that the runtime hands on is taken from the boundary that came in, where it is there.
+    """
+    passed: dict[str, object] = {}
+    if isinstance(received, Boundary):
+        passed = {
+            key: value
+            for key in forwarded
+            if key in keys and (value := getattr(received, key, None)) is not None
+        }
+    made = boundary_values(result, tuple(key for key in keys if key not in passed))
+    return {**passed, **made}
+
+
+def boundary_values(result: object, keys: tuple[str, ...]) -> dict[str, object]:
+    """The boundary's tensors by key.
 
     ``result`` is a mapping or boundary with exactly these keys; a bare tensor serves where the
     boundary has one key. Raises OutputError naming the keys that are missing or too many.
     """
     if isinstance(result, Tensor) and len(keys) == 1:
-        return (result,)
+        return {keys[0]: result}
     if not isinstance(result, Mapping | Boundary):
         raise OutputError(
             f"the forward returned a {type(result).__name__}; a stage that is not the last returns "
@@ -59,7 +77,7 @@ def boundary_values(result: object, keys: tuple[str, ...]) -> tuple[object, ...]
             f"the forward's boundary lacks {missing} and has {unknown} beyond the declared "
             f"{list(keys)}; make the forward and pipeline.boundary agree"
         )
-    return tuple(result[key] for key in keys)
+    return {key: result[key] for key in keys}
 
 
 def check_result(
@@ -93,15 +111,18 @@ def store(buffer: Tensor, value: object, name: str) -> None:
 # ---------------------------------------------------------------- the receiving side
 
 
-def receive_rows(slot: Tensor, source: Tensor, live: int, name: str, *, dim: int = 0) -> None:
-    """Take the live rows of a boundary tensor. Raises SourceError.
+def receive_rows(slot: Tensor, source: Tensor | None, shape: tuple[int, ...], name: str) -> None:
+    """Take the live rows, of this shape, of a boundary tensor. Raises SourceError.
 
     Nothing is copied when the sender wrote into this very slot.
     """
-    shape = live_shape(slot, live, dim, name)
-    check_received(source, shape, slot.dtype, slot.device, name)
-    if source.data_ptr() != slot.data_ptr():
-        slot.narrow(dim, 0, live).copy_(source)
+    if any(live > padded for live, padded in zip(shape, slot.shape, strict=True)):
+        raise SourceError(f"{name}: {list(shape)} live rows, the bucket has {list(slot.shape)}")
+    rows = check_received(source, shape, slot.dtype, slot.device, name)
+    if rows.data_ptr() != slot.data_ptr():
+        for dim, live in enumerate(shape):
+            slot = slot.narrow(dim, 0, live)
+        slot.copy_(rows)
 
 
 def check_received(

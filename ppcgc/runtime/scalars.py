@@ -24,6 +24,11 @@ def host_number(value: object, path: str) -> int:
     return int(index())
 
 
+def host_flag(value: object, path: str) -> bool:
+    """A condition of the batch. Raises SourceError for anything but a host bool or number."""
+    return False if value is None else bool(host_number(value, path))
+
+
 def constant_scalar(runner: str, name: str, value: int, wanted: int) -> int:
     """A scalar that must have one value. Raises SourceError naming both."""
     if value != wanted:

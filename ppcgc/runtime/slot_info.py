@@ -33,7 +33,8 @@ class SlotInfo:
 
     ``batch`` is the batch attribute path that feeds it, ``boundary`` the key, None for other
     sources; ``cast`` says that the source may have another dtype. ``of_axis`` is set where the
-    role speaks of an axis. ``dim`` is the padded dimension, ``image`` the constant padding of a
+    role speaks of an axis. ``mirror`` is the batch path of a host twin, ``presence`` the scalar that
+    says whether the source is there. ``dim`` is the padded dimension (``dims`` both of them), ``image`` the constant padding of a
     slot in the host block.
 
     What a second reading of the load goes by, in the spec's own words: ``source`` is the kind of
@@ -54,7 +55,12 @@ class SlotInfo:
     cast: bool = False
     host: bool = False
     mutable: bool = False
+    broadcast: bool = False
+    host_only: bool = False
+    mirror: str | None = None
+    presence: str | None = None
     dim: int = 0
+    dims: tuple[int, int] | None = None
     image: float = 0
     source: str = "batch"
     rule: str = ""
@@ -96,15 +102,15 @@ def capture_batch(
 ) -> Any:
     """A batch with these live counts for warm-up and capture; any batch Protocol fits it.
 
-    ``counts`` maps an axis to the batch path of its live count, ``fills`` a slot to the value
+    ``counts`` maps a column to the batch path of its number, ``fills`` a slot to the value
     that all of its rows have; the others get what their role makes legal.
     """
-    batch = SimpleNamespace()
-    for axis, path in counts.items():
-        _assign(batch, path, live[axis])
+    batch = CaptureBatch()
+    for column, path in counts.items():
+        _assign(batch, path, live[column])
     # of two slots that read one path, the one that casts takes what the other is given
     for info in sorted(table, key=lambda info: not info.cast):
-        if info.batch is None:
+        if info.batch is None or (info.presence is not None and not live[info.presence]):
             continue
         shape, own = shapes[info.name], info.dtype or dtype
         if info.name in fills:
@@ -112,14 +118,24 @@ def capture_batch(
         else:
             values = _capture_values(info, shape, live, own)
         _assign(batch, info.batch, values if info.host else values.to(device))
+        if info.mirror is not None:
+            _assign(batch, info.mirror, values)
     return batch
+
+
+class CaptureBatch(SimpleNamespace):
+    """A synthetic batch. What nothing gives is None: an absent source, a condition not met."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
 
 
 def _assign(batch: SimpleNamespace, path: str, value: object) -> None:
     *parents, leaf = path.split(".")
     for parent in parents:
-        if not hasattr(batch, parent):
-            setattr(batch, parent, SimpleNamespace())
+        if getattr(batch, parent) is None:
+            setattr(batch, parent, CaptureBatch())
         batch = getattr(batch, parent)
         if not isinstance(batch, SimpleNamespace):
             raise DimError(f"batch.{path}: batch.{parent} is a source itself")

@@ -16,11 +16,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.addresses import Move, Places, moves, places_of
 from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot, offsets_of
 from ppcgc.runtime.backends.base import Backend, Graph
 from ppcgc.runtime.choice import Choice, Reason, StepRecord
 from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.errors import (
+    AddressError,
     BuildError,
     GraphRequiredError,
     NotCapturedError,
@@ -28,9 +30,11 @@ from ppcgc.runtime.errors import (
     SourceError,
     StaleStepError,
 )
+from ppcgc.runtime.hooks import HookInfo, HookState, Made
 from ppcgc.runtime.layers import LayerRange, check_model_range
 from ppcgc.runtime.report import Report, report_of
 from ppcgc.runtime.slot_info import SlotInfo, capture_batch
+from ppcgc.runtime.stale_views import Epoch, guard_outputs
 
 ExtentsT = TypeVar("ExtentsT", bound=tuple[int, ...])
 BatchT = TypeVar("BatchT")
@@ -53,10 +57,13 @@ class Place(Enum):
 class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
     """The slots of a stage: what they are, and how a batch fills them. Generated."""
 
-    def __init__(self, dims: DimsT, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, dims: DimsT, dtype: torch.dtype, device: torch.device, layers: LayerRange
+    ) -> None:
         self.dims = dims
         self.dtype = dtype
         self.device = device
+        self.layers = layers
 
     @abstractmethod
     def table(self) -> tuple[SlotInfo, ...]:
@@ -113,35 +120,44 @@ class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
 class Outputs(ABC, Generic[RowsT_contra, OutT]):
     """What a stage gives: a boundary for the next one, or the last stage's outputs. Generated."""
 
-    def __init__(self, dims: Any, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, dims: Any, dtype: torch.dtype, device: torch.device, layers: LayerRange
+    ) -> None:
         self.dims = dims
         self.dtype = dtype
         self.device = device
+        self.cut = layers.end  # the first layer after the cut that the tensors cross
 
     @abstractmethod
     def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> OutT:
         """Views, of a bucket's padded shape, of the one output buffer of the stage."""
 
     @abstractmethod
-    def store(self, result: object, buffers: OutT) -> None:
-        """Put the forward's result into the buffers, inside the captured region."""
+    def store(self, result: object, buffers: OutT, boundary: object) -> None:
+        """Put the forward's result into the buffers, inside the captured region.
+
+        ``boundary`` is what the stage received, for keys that the runtime hands on.
+        """
 
     @abstractmethod
     def trim(self, buffers: OutT, live: RowsT_contra) -> OutT:
         """The live rows."""
 
     @abstractmethod
-    def eager(self, result: object, live: RowsT_contra) -> OutT:
+    def eager(self, result: object, boundary: object, live: RowsT_contra) -> OutT:
         """The result of an eager step, checked to have exactly the live rows."""
 
 
 class Incoming(ABC, Generic[RowsT_contra, InT]):
     """The boundary that a later stage takes. Generated."""
 
-    def __init__(self, dims: Any, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, dims: Any, dtype: torch.dtype, device: torch.device, layers: LayerRange
+    ) -> None:
         self.dims = dims
         self.dtype = dtype
         self.device = device
+        self.cut = layers.start  # the first layer after the cut that the tensors crossed
 
     @abstractmethod
     def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> InT:
@@ -176,6 +192,7 @@ class Bucket(Generic[ExtentsT, SlotsT, InT, OutT]):
     slots: SlotsT
     boundary: InT
     outputs: OutT
+    made: dict[str, object] = field(default_factory=dict)  # what each hook's key returned
     graph: Graph | None = None
     replays: int = 0
     padding_rows: list[int] = field(default_factory=list)  # by axis, over all replays
@@ -189,6 +206,7 @@ class Step(Generic[ExtentsT, SlotsT, InT]):
     choice: Choice[ExtentsT]
     slots: SlotsT
     boundary: InT
+    batch: object
 
 
 class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
@@ -202,11 +220,15 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     runner: ClassVar[str]
     place: ClassVar[Place]
     axes: ClassVar[tuple[str, ...]]
-    counts: ClassVar[Mapping[str, str]]  # axis -> batch path of its live count
+    columns: ClassVar[tuple[str, ...]]  # the axes, then scalars: what extents stand for
+    counts: ClassVar[Mapping[str, str]]  # column -> batch path of its number
     fingerprint: ClassVar[str]
     inputs_type: ClassVar[type[Inputs[Any, Any, Any, Any]]]
     outputs_type: ClassVar[type[Outputs[Any, Any]]]
     require_graph: ClassVar[bool] = False
+    compile: ClassVar[str] = "none"
+    hook_table: ClassVar[tuple[HookInfo, ...]] = ()
+    transport: ClassVar[str] = "eager"  # how ranks of other processes hand its boundary on
 
     # padded extents of every bucket, ascending -> live extents of its capture batch
     buckets: ClassVar[Mapping[Any, Any]]
@@ -229,18 +251,22 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.backend = backend
         self.device = backend.device
         self.inputs: Inputs[ExtentsT, BatchT, DimsT, SlotsT] = self.inputs_type(
-            dims, dtype, self.device
+            dims, dtype, self.device, layers
         )
-        self.outputs: Outputs[ExtentsT, OutT] = self.outputs_type(dims, dtype, self.device)
+        self.outputs: Outputs[ExtentsT, OutT] = self.outputs_type(dims, dtype, self.device, layers)
+        self.hook_states: tuple[HookState, ...] = ()
         self.arena = DeviceArena(self.device)
         self.last_step: StepRecord[ExtentsT] | None = None
         self.eager_steps: dict[Reason, int] = {}
+        self.dropped: dict[ExtentsT, str] = {}  # buckets that a rank could not capture, and why
         self._choices: dict[ExtentsT, Choice[ExtentsT]] = {}
         self._table: dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]] = {}
         self._host: HostBlock | None = None
         self._feeds: StageRunner[ExtentsT, Any, Any, Any, OutT, Any] | None = None
         self._begun: Step[ExtentsT, SlotsT, InT] | None = None
         self._captured = False
+        self._places: Places = {}
+        self._epoch: Epoch | None = None
 
     # ------------------------------------------------------------ generated by place
 
@@ -253,8 +279,16 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """The bucket for these live counts, or the reason for an eager step."""
 
     @abstractmethod
-    def forward(self, slots: SlotsT, boundary: InT, rows: ExtentsT) -> object:
-        """Call the model with the keywords of this place."""
+    def forward(self, slots: SlotsT, boundary: InT, rows: ExtentsT, made: Made) -> object:
+        """Call the model with the keywords of this place. ``made`` has the hooks' objects."""
+
+    def ineligible(self, batch: BatchT, live: ExtentsT) -> str | None:
+        """The condition of ``eager_when`` that makes the step eager."""
+        return None
+
+    def workspace_bytes(self) -> dict[str, int]:
+        """Bytes of device memory that each hook is given."""
+        return {}
 
     # ------------------------------------------------------------ by kind of stage
 
@@ -301,6 +335,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self._host = HostBlock(self.device, nbytes)
         table = {}
         for padded, live in self.buckets.items():
+            self.arena.lay_out(padded)
             host = BucketHost(self._host, layouts[padded])
             counts, *views = host.device_views
             table[padded] = Bucket(
@@ -311,7 +346,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 slots=self.inputs.slots(self.arena, tuple(views), padded, full),
                 boundary=self.boundary_buffers(padded, full),
                 outputs=self.outputs.buffers(self.arena, padded, full),
-                padding_rows=[0] * len(padded),
+                padding_rows=[0] * len(self.axes),
             )
         return table
 
@@ -341,7 +376,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         return f"{self.family}.{self.runner} {self.place.value}, layers {self.layers}"
 
     def _host_slots(self, padded: ExtentsT) -> tuple[HostSlot, ...]:
-        counts = HostSlot(name="live counts", shape=(len(self.axes),), dtype=torch.int32)
+        counts = HostSlot(name="live counts", shape=(len(self.columns),), dtype=torch.int32)
         return (counts, *self.inputs.host_slots(padded))
 
     def keys_of_slots(self) -> tuple[str, ...]:
@@ -353,7 +388,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         batch: BatchT = capture_batch(
             self.inputs.table(),
             self.inputs.shapes(live),
-            dict(zip(self.axes, live, strict=True)),
+            dict(zip(self.columns, live, strict=True)),
             self.counts,
             self.inputs.capture_fills(padded),
             self.dtype,
@@ -366,15 +401,23 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         live = bucket.live_at_capture
         batch = self.capture_batch(live, bucket.padded)
         self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
+        self._make_keys(bucket)
+        self._load_hooks(bucket.slots, batch, live)
+        self._plan_hooks(bucket.made, bucket.slots, batch, live)
 
-    def body(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> Callable[[], None]:
-        """The captured region of a bucket: reset the boundary, forward, store."""
+    def body(
+        self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], shown: InT | None = None
+    ) -> Callable[[], None]:
+        """The captured region of a bucket: reset the boundary, forward, store.
+
+        ``shown`` is what the forward sees in the place of the bucket's boundary.
+        """
+        boundary = bucket.boundary if shown is None else shown
 
         def run() -> None:
             self.reset_boundary(bucket)
-            self.outputs.store(
-                self.forward(bucket.slots, bucket.boundary, bucket.padded), bucket.outputs
-            )
+            result = self.forward(bucket.slots, boundary, bucket.padded, bucket.made)
+            self.outputs.store(result, bucket.outputs, bucket.boundary)
 
         return run
 
@@ -383,40 +426,113 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """The buckets by padded extents."""
         return self._table
 
+    def drop(self, padded: ExtentsT, why: str) -> None:
+        """Do without the graph of a bucket: its steps run eagerly, and the report says why."""
+        bucket = self._table[padded]
+        if bucket.graph is not None:
+            bucket.graph.close()
+            bucket.graph = None
+        self.dropped[padded] = why
+        self._choices.clear()
+
     def mark_captured(self) -> None:
         """Called by ``capture`` when every bucket has its graph."""
         self._captured = True
+        self._places = places_of(self)
+
+    @property
+    def places_at_capture(self) -> Places:
+        """Where the graphs read, by name, as it was when they were captured."""
+        return self._places
+
+    @property
+    def captured(self) -> bool:
+        """Whether every bucket has its graph."""
+        return self._captured
+
+    def check_addresses(self, *, policy: str = "error") -> tuple[Move, ...]:
+        """What the graphs read and is not where it was at capture; cheap, for after a reload.
+
+        Parameters, buffers, declared state, slots, workspaces and outputs, by pointer, shape,
+        stride and dtype. With ``policy="error"`` raises AddressError for any move, and so would
+        every later replay read old memory; ``"recapture"`` captures this runner again instead
+        and returns the moves.
+        """
+        if policy not in ("error", "recapture"):
+            raise BuildError(f"policy {policy!r}: one of error, recapture")
+        if not self._captured:
+            raise NotCapturedError(f"{type(self).__name__} has no graphs whose addresses to check")
+        moved = moves(self._places, places_of(self))
+        if moved and policy == "error":
+            lines = "\n  ".join(map(str, moved[:8]))
+            raise AddressError(
+                f"{self}: {len(moved)} tensors moved since capture:\n  {lines}\n"
+                "Copy into the old tensors in place, or capture again"
+            )
+        if moved:
+            from ppcgc.runtime.capture import capture  # it imports this module
+
+            capture([self])
+        return moved
+
+    def guard_views(self, on: bool = True) -> None:
+        """For debugging: output views raise StaleOutputError once a later run overwrote them."""
+        self._epoch = Epoch(str(self)) if on else None
 
     # ------------------------------------------------------------ a step
 
     def _begin(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
+        live, choice = self.decide(batch)
+        return self.begin_as(batch, boundary, live, choice)
+
+    def decide(self, batch: BatchT) -> tuple[ExtentsT, Choice[ExtentsT]]:
+        """The live counts of a batch and the one choice of its step; writes nothing."""
         if not self._captured:
             raise NotCapturedError(
                 f"{type(self).__name__} has no graphs: call ppcgc.runtime.capture([...]) first, "
                 "or `eager` to run without graphs"
             )
+        try:
+            live = self.extents(batch)
+            choice = self._choices.get(live)
+            if choice is None:
+                choice = self._remember(live)
+            absent = self.inputs.absent(batch)
+            ineligible = self.ineligible(batch, live)
+        except AttributeError as problem:
+            raise self._lacking(problem) from problem
+        if absent is not None:
+            choice = Choice(None, Reason.ABSENT, absent)
+        elif ineligible is not None:
+            choice = Choice(None, Reason.INELIGIBLE, ineligible)
+        return live, choice
+
+    def begin_as(
+        self, batch: BatchT, boundary: InT, live: ExtentsT, choice: Choice[ExtentsT]
+    ) -> Step[ExtentsT, SlotsT, InT]:
+        """Load for a choice that is made already: later ranks take the first rank's.
+
+        The rows of ``boundary`` may still be on their way until ``finish``.
+        """
         self._begun = None  # whatever was begun before is stale: its slots are written from here
         try:
-            step = self._chosen_and_loaded(batch, boundary)
+            step = self._loaded(batch, boundary, live, choice)
         except AttributeError as problem:
             raise self._lacking(problem) from problem
         self._begun = step
         return step
 
-    def _chosen_and_loaded(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
-        live = self.extents(batch)
-        choice = self._choices.get(live)
-        if choice is None:
-            choice = self._remember(live)
-        absent = self.inputs.absent(batch)
-        if absent is not None:
-            choice = Choice(None, Reason.ABSENT, absent)
+    def _loaded(
+        self, batch: BatchT, boundary: InT, live: ExtentsT, choice: Choice[ExtentsT]
+    ) -> Step[ExtentsT, SlotsT, InT]:
         if choice.padded is None:
             return self._bound(batch, boundary, live, choice)
         bucket = self._table[choice.padded]
         self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         self.receive(bucket, boundary, live)
-        return Step(live, choice, bucket.slots, bucket.boundary)
+        if self.hook_states:
+            self._load_hooks(bucket.slots, batch, live)
+        return Step(live, choice, bucket.slots, bucket.boundary, batch)
 
     def _lacking(self, problem: AttributeError) -> PpcgcError:
         """What a batch or a boundary without an attribute that the spec reads is to its caller."""
@@ -430,7 +546,10 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def _remember(self, live: ExtentsT) -> Choice[ExtentsT]:
         if len(self._choices) > 65_536:  # live counts repeat; a stream of new ones must not grow it
             self._choices.clear()
-        choice = self._choices[live] = self.choose(live)
+        choice = self.choose(live)
+        if choice.padded in self.dropped:
+            choice = Choice(None, Reason.DROPPED, self.dropped[choice.padded])
+        self._choices[live] = choice
         return choice
 
     def _bound(
@@ -444,7 +563,9 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 "`require_graph: true`"
             )
         received = self.check_boundary(boundary, live)
-        return Step(live, choice, self.inputs.bind(batch, received, live), received)
+        slots = self.inputs.bind(batch, received, live)
+        self._load_hooks(slots, batch, live)
+        return Step(live, choice, slots, received, batch)
 
     def finish(self, step: Step[ExtentsT, SlotsT, InT]) -> OutT:
         """Run a begun step: replay its bucket, or the model itself in an eager step.
@@ -463,20 +584,35 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         bucket = self._table[step.choice.padded]
         if bucket.graph is None:
             raise NotCapturedError(f"{type(self).__name__}: bucket {bucket.padded} was closed")
+        if self.hook_states:
+            self._plan_hooks(bucket.made, step.slots, step.batch, step.live)
         self.last_step = StepRecord(step.live, step.choice)
         bucket.graph.replay()
         bucket.replays += 1
-        for axis, (padded, live) in enumerate(zip(bucket.padded, step.live, strict=True)):
-            bucket.padding_rows[axis] += padded - live
-        return self.outputs.trim(bucket.outputs, step.live)
+        for axis in range(len(self.axes)):
+            bucket.padding_rows[axis] += bucket.padded[axis] - step.live[axis]
+        outputs = self.outputs.trim(bucket.outputs, step.live)
+        return outputs if self._epoch is None else self._guarded(outputs, self._epoch)
+
+    def _guarded(self, outputs: OutT, epoch: Epoch) -> OutT:
+        epoch.now += 1
+        shared = frozenset(
+            buffer.untyped_storage().data_ptr()
+            for prefix in ("output.", "handed.")
+            for _, buffer in self.arena.named(prefix)
+        )
+        guarded: OutT = guard_outputs(outputs, epoch, shared)
+        return guarded
 
     def _finish_eager(self, step: Step[ExtentsT, SlotsT, InT]) -> OutT:
         self.last_step = StepRecord(step.live, step.choice)
         reason = step.choice.reason
         self.eager_steps[reason] = self.eager_steps.get(reason, 0) + 1
+        made = self._made_for(step.live, step.slots)
+        self._plan_hooks(made, step.slots, step.batch, step.live)
         with torch.no_grad():
-            result = self.forward(step.slots, step.boundary, step.live)
-        return self.outputs.eager(result, step.live)
+            result = self.forward(step.slots, step.boundary, step.live, made)
+        return self.outputs.eager(result, step.boundary, step.live)
 
     def _eager(self, batch: BatchT, boundary: InT) -> OutT:
         try:
@@ -487,6 +623,35 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self._begun = step
         return self.finish(step)
 
+    # ------------------------------------------------------------ hooks
+
+    def add_hooks(self, hooks: object) -> None:
+        """Take the hooks of a build, one attribute each, and give them their workspaces."""
+        nbytes = self.workspace_bytes()
+        self.hook_states = tuple(
+            HookState.build(info, getattr(hooks, info.name), nbytes.get(info.name, 0), self.device)
+            for info in self.hook_table
+        )
+
+    def _made_for(self, rows: ExtentsT, slots: SlotsT) -> dict[str, object]:
+        """What each hook's ``key`` makes for a graph of these rows."""
+        return {state.info.name: state.key(rows, slots) for state in self.hook_states}
+
+    def _make_keys(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
+        """``key`` runs once for each graph key, before its first warm-up."""
+        if self.hook_states and not bucket.made:
+            bucket.made = self._made_for(bucket.padded, bucket.slots)
+
+    def _load_hooks(self, slots: SlotsT, batch: object, live: ExtentsT) -> None:
+        for state in self.hook_states:
+            state.load(slots, batch, live)
+
+    def _plan_hooks(
+        self, made: Mapping[str, object], slots: SlotsT, batch: object, live: ExtentsT
+    ) -> None:
+        for state in self.hook_states:
+            state.plan(made[state.info.name], slots, batch, live)
+
     # ------------------------------------------------------------ afterwards
 
     def report(self) -> Report:
@@ -496,6 +661,11 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     @property
     def host_block_bytes(self) -> int:
         return 0 if self._host is None else self._host.nbytes
+
+    @property
+    def host_bytes(self) -> Tensor | None:
+        """The device side of the host block, None before ``allocate``."""
+        return None if self._host is None else self._host.device_bytes
 
     def close(self) -> None:
         """Close the graphs; the runner can run eagerly still. Idempotent."""
@@ -551,7 +721,9 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         backend: Backend,
     ) -> None:
         super().__init__(model=model, layers=layers, dims=dims, dtype=dtype, backend=backend)
-        self.incoming: Incoming[ExtentsT, InT] = self.incoming_type(dims, dtype, self.device)
+        self.incoming: Incoming[ExtentsT, InT] = self.incoming_type(
+            dims, dtype, self.device, layers
+        )
 
     def run(self, batch: BatchT, boundary: InT) -> OutT:
         """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
@@ -574,7 +746,7 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.incoming.receive(bucket.boundary, source, live)
 
     def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
-        self.incoming.reset(bucket.boundary, bucket.live_counts, self.axes)
+        self.incoming.reset(bucket.boundary, bucket.live_counts, self.columns)
 
     def check_boundary(self, source: InT, live: ExtentsT) -> InT:
         return self.incoming.check(source, live)

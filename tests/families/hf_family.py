@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -88,6 +88,14 @@ def poisoned(pool: KVPool) -> KVPool:
     return pool
 
 
+class AnyStage(Protocol):
+    """A stage that knows its layers."""
+
+    start_layer: int
+    end_layer: int
+    layer_count: int
+
+
 MakeParts = Callable[[HFStage], StageParts]
 
 
@@ -106,9 +114,13 @@ def plain_parts(package: ModuleType, kv_rows: int) -> MakeParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """The runners of every stage, by the name that the spec gives them."""
+    """The runners of every stage, by the name that the spec gives them.
+
+    ``before_finish(step, batch)`` writes the slots that are the caller's, on the first stage.
+    """
 
     runners: Mapping[str, list[Any]]
+    before_finish: Callable[[Any, Any], None] = lambda _step, _batch: None
 
     def step(self, name: str, batch: Any) -> Tensor:
         """One replay of every stage, and then the same by its own Python: bit for bit.
@@ -117,7 +129,9 @@ class Pipeline:
         """
         runners = self.runners[name]
         first, *later = runners
-        handed = first.run(batch)
+        begun = first.begin(batch)
+        self.before_finish(begun, batch)
+        handed = first.finish(begun)
         for runner in later:
             handed = runner.run(batch, handed)
         replayed: Tensor = handed.logits.clone()
@@ -154,22 +168,29 @@ def build(
 ) -> Pipeline:
     """Split ``model`` before each layer of ``cuts`` and capture every bucket of every stage."""
     sizes = package.Dims.from_config(model.config, **dims)
-    bounds = [0, *cuts, sizes.layer_count]
-    stages = split(model, list(pairwise(bounds)))
+    stages = split(model, list(pairwise([0, *cuts, sizes.layer_count])))
+    made = [(stage, make_parts(stage)) for stage in stages]
+    parts = [(stage, part.modules, part.state) for stage, part in made]
+    return build_runners(package, sizes, parts, dtype=model.dtype, device=device)
+
+
+def build_runners(
+    package: ModuleType,
+    sizes: Any,
+    parts: Sequence[tuple[AnyStage, Mapping[str, nn.Module], Any]],
+    *,
+    dtype: torch.dtype,
+    device: str,
+) -> Pipeline:
+    """Runners for stages, the modules of their runners by name, and their state; captured."""
     backend = open_backend(device)
     runners: dict[str, list[Any]] = {}
-    for stage in stages:
-        parts = make_parts(stage)
-        for name, module in parts.modules.items():
-            made = runner_class(package, name, stage)(
-                model=module,
-                layers=LayerRange(
-                    start=stage.start_layer, end=stage.end_layer, count=stage.layer_count
-                ),
-                dims=sizes,
-                state=parts.state,
-                dtype=model.dtype,
-                backend=backend,
+    for stage, modules, state in parts:
+        layers = LayerRange(start=stage.start_layer, end=stage.end_layer, count=stage.layer_count)
+        for name, module in modules.items():
+            make = runner_class(package, name, layers)
+            made = make(
+                model=module, layers=layers, dims=sizes, state=state, dtype=dtype, backend=backend
             )
             runners.setdefault(name, []).append(made)
     for line in runners.values():
@@ -179,10 +200,10 @@ def build(
     return Pipeline(runners=runners)
 
 
-def runner_class(package: ModuleType, name: str, stage: HFStage) -> Any:
+def runner_class(package: ModuleType, name: str, layers: LayerRange) -> Any:
     """`PrefillFirst` for the prefill runner of a first stage."""
     places = {(True, True): "Only", (True, False): "First", (False, True): "Last"}
-    place = places.get((stage.is_first, stage.is_last), "Middle")
+    place = places.get((layers.start == 0, layers.end == layers.count), "Middle")
     return getattr(package, name.title().replace("_", "") + place)
 
 
@@ -197,11 +218,20 @@ def random_ids(lengths: Sequence[int], seed: int = 3) -> list[list[int]]:
     return [torch.randint(1, VOCAB, (n,), generator=generator).tolist() for n in lengths]
 
 
-def check_serving(pipeline: Pipeline, model: Any, engine: Any) -> list[str]:
+class Steps(Protocol):
+    """Something that runs batches through all stages."""
+
+    def step(self, name: str, batch: Any) -> Tensor: ...
+
+    def path(self, name: str) -> str: ...
+
+
+def check_serving(pipeline: Steps, expected_of: Callable[[Any], Tensor], engine: Any) -> list[str]:
     """Prompts and steps of rising and falling size, each equal to the unsplit model's.
 
-    ``engine`` has ``start(ids)``, ``prefill(sequences)`` and ``decode(sequences)``, which pack a
-    batch; a sequence has ``ids``. Returns what each step did, ``prefill 47→64`` for one.
+    ``expected_of`` gives the logits [vocab] of a sequence's last token. ``engine`` has
+    ``start(ids)``, ``prefill(sequences)`` and ``decode(sequences)``, which pack a batch; a
+    sequence has ``ids``. Returns what each step did, ``prefill 47→64`` for one.
     """
     full = [engine.start(ids) for ids in random_ids(FULL)]
     small = [engine.start(ids) for ids in random_ids(SMALL, seed=4)]
@@ -217,7 +247,7 @@ def check_serving(pipeline: Pipeline, model: Any, engine: Any) -> list[str]:
     paths = []
     for name, sequences in plan:
         logits = pipeline.step(name, getattr(engine, name)(sequences))
-        expected = torch.stack([alone(model, sequence.ids) for sequence in sequences])
+        expected = torch.stack([expected_of(sequence) for sequence in sequences])
         assert expected.abs().max() > 1, "weights are too small to show a mistake"
         torch.testing.assert_close(logits, expected, atol=TOLERANCE, rtol=0)
         for sequence, token in zip(sequences, logits.argmax(-1).tolist(), strict=True):

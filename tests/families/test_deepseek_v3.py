@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hf_family import COMMON, PATHS, PagedEngine, build, check_serving, plain_parts, small_model
+from hf_family import (
+    COMMON,
+    PATHS,
+    PagedEngine,
+    alone,
+    build,
+    check_serving,
+    plain_parts,
+    small_model,
+)
 from transformers import DeepseekV3Config
 
 from generated import deepseek_v3
@@ -47,7 +56,10 @@ def test_every_step_equals_the_unsplit_model(cuts: Sequence[int], device: str) -
         kv_rows=KV_ROWS,
         context=CONTEXT,
     )
-    assert check_serving(pipeline, model, PagedEngine(KV_ROWS, CONTEXT)) == PATHS
+    assert (
+        check_serving(pipeline, lambda s: alone(model, s.ids), PagedEngine(KV_ROWS, CONTEXT))
+        == PATHS
+    )
 
 
 def test_the_pool_keeps_expanded_keys_and_values() -> None:

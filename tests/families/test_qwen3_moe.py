@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hf_family import COMMON, PATHS, PagedEngine, build, check_serving, plain_parts, small_model
+from hf_family import (
+    COMMON,
+    PATHS,
+    PagedEngine,
+    alone,
+    build,
+    check_serving,
+    plain_parts,
+    small_model,
+)
 from transformers import Qwen3MoeConfig
 
 from generated import qwen3_moe
@@ -38,4 +47,7 @@ def test_every_step_equals_the_unsplit_model(cuts: Sequence[int], device: str) -
         kv_rows=KV_ROWS,
         context=CONTEXT,
     )
-    assert check_serving(pipeline, model, PagedEngine(KV_ROWS, CONTEXT)) == PATHS
+    assert (
+        check_serving(pipeline, lambda s: alone(model, s.ids), PagedEngine(KV_ROWS, CONTEXT))
+        == PATHS
+    )

@@ -62,12 +62,10 @@ def engine() -> SlidingEngine:
 
 @pytest.mark.parametrize("cuts", [(), (2,), (2, 3), (1, 3)], ids=["one", "two", "three", "mixed"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_step_equals_the_unsplit_model(
-    family: str, cuts: Sequence[int], device: str
-) -> None:
+def test_every_step_equals_the_unsplit_model(family: str, cuts: Sequence[int], device: str) -> None:
     model = sliding_model(family, device)
     pipeline = pipeline_of(family, model, cuts=cuts, device=device)
-    assert check_serving(pipeline, model, engine()) == PATHS
+    assert check_serving(pipeline, lambda s: alone(model, s.ids), engine()) == PATHS
 
 
 def test_a_ring_is_written_over_many_times(device: str) -> None:
@@ -98,7 +96,8 @@ def holds(runner: Any, name: str) -> bool:
 
 def test_pools_by_kind_of_layer() -> None:
     first, second = split(sliding_model("gpt_oss", "cpu"), [(0, 2), (2, 4)])
-    assert (first.sliding_layers, second.sliding_layers) == ({0, 1}, {3})
+    assert sorted(first.sliding_layers) == [0, 1]
+    assert sorted(second.sliding_layers) == [3]
     pool = second.new_pool(40, sliding_rows=7)
     assert [tuple(t.shape) for t in pool.tensors({2})] == [(40, 2, 16)] * 2
     assert [tuple(t.shape) for t in pool.tensors({3})] == [(7, 2, 16)] * 2

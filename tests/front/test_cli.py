@@ -317,7 +317,7 @@ def test_version_and_help() -> None:
     assert Result("--version").out == f"ppcgc {__version__}\n"
     result = Result("--help")
     assert result.code == 0
-    for verb in ("validate", "generate", "explain", "schema"):
+    for verb in ("validate", "generate", "plan", "init", "explain", "schema"):
         assert f"  {verb}" in result.out
 
 

@@ -35,7 +35,7 @@ def test_wheel(tmp_path: Path) -> None:
     package = source / "ppcgc"
     shipped = {
         path.relative_to(source).as_posix()
-        for pattern in ("*.py", "*.j2", "py.typed")
+        for pattern in ("*.py", "*.j2", "py.typed", "starter.yaml")
         for path in package.rglob(pattern)
     }
     assert names == shipped | {f"ppcgc/schemas/{NAME}"}

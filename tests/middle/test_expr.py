@@ -15,6 +15,7 @@ from ppcgc.expr.printing import to_text
 from ppcgc.expr.tokens import ExprError
 from ppcgc.expr.tree import (
     Arithmetic,
+    Below,
     Bool,
     CeilDiv,
     Compare,
@@ -155,6 +156,7 @@ def _nodes(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(Compare, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), inner, inner),
         st.builds(In, inner, several),
         st.builds(In, inner, st.just((Name(("kinds", "full")),))),
+        st.builds(Below, st.just("full"), inner),
         st.builds(Logical, st.sampled_from(["and", "or"]), inner, inner),
         st.builds(IfElse, inner, inner, inner),
     )

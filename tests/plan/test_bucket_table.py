@@ -36,7 +36,7 @@ def test_lists_combine_and_are_captured_full() -> None:
 
 def test_rows_stand_in_the_order_of_the_buckets_not_of_the_axes() -> None:
     runner = runner_with(listed("requests", 2), listed("tokens", 4, 8))
-    assert columns(runner) == ("requests", "tokens")
+    assert columns(runner, axes_of()) == ("requests", "tokens")
     assert rows(bucket_table(runner, axes_of())) == {(2, 4): (2, 4), (2, 8): (2, 8)}
 
 
@@ -116,7 +116,7 @@ def test_scalars_are_columns_behind_the_axes() -> None:
     )
     span = Scalar(name="span", source=None, mode=BucketScalar(sizes=(8, 32)), span=NOWHERE)
     runner = replace(runner_with(listed("tokens", 4)), scalars=(*scalars, span))
-    assert columns(runner) == ("tokens", "width", "depth", "span")
+    assert columns(runner, axes_of()) == ("tokens", "width", "depth", "span")
     assert list(rows(bucket_table(runner, axes_of()))) == [
         (4, 1, 7, 8),
         (4, 1, 7, 32),

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from ppcgc.runtime.abi import ABI, require_abi
 from ppcgc.runtime.dims import (
     build_int,
     ceil_div,
@@ -22,6 +23,7 @@ from ppcgc.runtime.dims import (
     remainder,
 )
 from ppcgc.runtime.errors import (
+    AbiMismatchError,
     BuildError,
     DimError,
     ForwardSignatureError,
@@ -278,7 +280,9 @@ class Uncallable:
         return x
 
 
-@pytest.mark.parametrize("model", [takes_all, takes_any, functools.partial(needs_more, z=None)])
+@pytest.mark.parametrize(
+    "model", [takes_all, takes_any, functools.partial(needs_more, z=torch.ones(1))]
+)
 def test_a_forward_that_takes_the_keywords_is_called_itself(model: Callable[..., Any]) -> None:
     assert check_forward(model, ("x", "y"), "Runner") is model
 
@@ -304,3 +308,14 @@ def test_a_model_without_call_is_called_by_its_forward() -> None:
 def test_a_forward_that_does_not_fit_is_named(model: Any, message: str) -> None:
     with pytest.raises(ForwardSignatureError, match=f"Runner: .*{message}"):
         check_forward(model, ("x", "y"), "Runner")
+
+
+# ---------------------------------------------------------------- generated code of another time
+
+
+def test_the_contract_between_generated_code_and_runtime_is_one_number() -> None:
+    require_abi(ABI, "generated.llama")
+    with pytest.raises(AbiMismatchError, match="run `ppcgc generate` with the installed ppcgc"):
+        require_abi(ABI - 1, "generated.llama")
+    with pytest.raises(AbiMismatchError, match="install the ppcgc that generated it"):
+        require_abi(ABI + 1, "generated.llama")

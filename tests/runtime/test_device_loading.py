@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -179,10 +180,12 @@ def test_eager_rows_are_the_batch_s_own() -> None:
 
 def test_eager_rows_are_checked_as_a_load_checks_them() -> None:
     rows = eager_rows()
-    for wrong in (None, torch.ones(3), torch.ones(2).double(), [1, 2]):
+    on_device: list[Any] = [None, torch.ones(3), torch.ones(2).double(), [1, 2]]
+    for wrong in on_device:
         with pytest.raises(SourceError, match="slot device"):
-            rows.own("device", wrong)  # type: ignore[arg-type]  # a batch may hold anything
-    for wrong in (None, [1], [1, 2.0], torch.ones(2), "12"):
+            rows.own("device", wrong)
+    on_host: list[Any] = [None, [1], [1, 2.0], torch.ones(2), "12"]
+    for wrong in on_host:
         with pytest.raises(SourceError, match="slot host"):
             rows.upload("host", wrong)
     assert rows.upload("host", torch.tensor([1, 2]).int(), cast=True).dtype == torch.int64
@@ -215,13 +218,14 @@ def test_roles_are_checked_in_an_eager_step() -> None:
     rows.check_offsets("host", 4, closed=True)
     rows.check_lengths("host", 4)
     rows.check_bounded("host", 4)
-    for check in (
+    checks: list[Callable[[], None]] = [
         lambda: rows.check_index("host", 4),
         lambda: rows.check_write_index("host", 4, skips_negative=True),
         lambda: rows.check_offsets("host", 3, closed=True),
         lambda: rows.check_lengths("host", 3),
         lambda: rows.check_bounded("host", 3),
-    ):
+    ]
+    for check in checks:
         with pytest.raises(SourceError, match="slot host"):
             check()
     eager_rows().check_index("host", 0)  # absent: nothing to check

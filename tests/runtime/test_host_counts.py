@@ -46,7 +46,7 @@ def test_anything_else_is_a_source_error(value: Any, message: str) -> None:
 
 
 def test_a_count_that_is_none_is_absent() -> None:
-    with pytest.raises(AbsentSourceError, match="batch.num_tokens is None"):
+    with pytest.raises(AbsentSourceError, match=r"batch\.num_tokens is None"):
         live_count(None, "num_tokens")
 
 
@@ -58,7 +58,7 @@ def test_rows_of_a_source_on_its_own_dimension() -> None:
 
 
 def test_a_source_without_rows() -> None:
-    with pytest.raises(AbsentSourceError, match="batch.x is None"):
+    with pytest.raises(AbsentSourceError, match=r"batch\.x is None"):
         source_rows(None, 0, "x")
     with pytest.raises(SourceError, match=r"shape \[3\], no dimension 1"):
         source_rows(torch.ones(3), 1, "x")

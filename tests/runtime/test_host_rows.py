@@ -89,7 +89,7 @@ def test_none_has_an_error_of_its_own() -> None:
 
 
 def test_integers_of_a_list_must_fit_the_dtype() -> None:
-    with pytest.raises(SourceError, match="values 1 to 300 do not fit into torch.int8"):
+    with pytest.raises(SourceError, match=r"values 1 to 300 do not fit into torch\.int8"):
         rows(4, dtype=torch.int8).put([1, 300], 2)
 
 
@@ -168,7 +168,7 @@ def test_computed_rows_are_equal_in_all_elements_of_a_row() -> None:
 
 
 def test_a_computed_value_that_does_not_fit_is_a_source_error() -> None:
-    with pytest.raises(SourceError, match="does not fit into torch.uint8"):
+    with pytest.raises(SourceError, match=r"does not fit into torch\.uint8"):
         spread([300], torch.empty(1, dtype=torch.uint8), 0)
 
 

@@ -59,10 +59,11 @@ def test_an_index_is_an_item_of_a_tuple() -> None:
 def test_boundary_keys_must_be_exactly_the_declared_ones() -> None:
     one, two = torch.ones(1), torch.zeros(1)
     keys = ("hidden_states", "residual")
-    for result in (
+    exact: list[Any] = [
         {"residual": two, "hidden_states": one},
         Handed(hidden_states=one, residual=two),
-    ):
+    ]
+    for result in exact:
         values = boundary_values(result, keys)
         assert values[0] is one
         assert values[1] is two

@@ -23,6 +23,12 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return import_spec("words", tmp_path_factory.mktemp("words"))
 
 
+@pytest.fixture(scope="module")
+def stages(words: Any) -> tuple[Any, Any]:
+    """One captured pipeline for the tests that leave it as they found it."""
+    return pipeline(words)
+
+
 def pipeline(words: Any, *, fed: bool = False, captured: bool = True) -> tuple[Any, Any]:
     """Both stages of the toy, on one CPU backend."""
     backend = rt.open_backend("cpu")
@@ -122,8 +128,10 @@ LIVE = [
 
 
 @pytest.mark.parametrize(("live", "tokens"), LIVE)
-def test_slots_after_a_load_over_a_fuller_batch(words: Any, live: int, tokens: int) -> None:
-    first, _ = pipeline_once(words)
+def test_slots_after_a_load_over_a_fuller_batch(
+    stages: tuple[Any, Any], live: int, tokens: int
+) -> None:
+    first, _ = stages
     requests = min(live, 2)
     first.run(words_batch(tokens, REQUESTS, seed=1))  # stale contents in every row
     batch = words_batch(live, requests, seed=2)
@@ -134,18 +142,8 @@ def test_slots_after_a_load_over_a_fuller_batch(words: Any, live: int, tokens: i
     first.finish(step)
 
 
-_PIPELINES: dict[int, tuple[Any, Any]] = {}
-
-
-def pipeline_once(words: Any) -> tuple[Any, Any]:
-    """One captured pipeline for the tests that leave it as they found it."""
-    if id(words) not in _PIPELINES:
-        _PIPELINES[id(words)] = pipeline(words)
-    return _PIPELINES[id(words)]
-
-
-def test_poisoned_memory_is_gone_after_a_load(words: Any) -> None:
-    first, _ = pipeline_once(words)
+def test_poisoned_memory_is_gone_after_a_load(stages: tuple[Any, Any]) -> None:
+    first, _ = stages
     batch = words_batch(5, 2)
     wanted = expected(batch, 5, 2, 8)
     slots = first.table[(8, REQUESTS)].slots
@@ -156,8 +154,8 @@ def test_poisoned_memory_is_gone_after_a_load(words: Any) -> None:
     assert_slots(step.slots, wanted)
 
 
-def test_every_slot_of_the_spec_is_looked_at(words: Any) -> None:
-    first, last = pipeline_once(words)
+def test_every_slot_of_the_spec_is_looked_at(stages: tuple[Any, Any]) -> None:
+    first, last = stages
     names = {info.name for info in first.inputs.table()}
     elsewhere = {"kept", "kept_here", "drafted", "scratch"}
     assert names == expected(words_batch(3, 1), 3, 1, 4).keys() | elsewhere
@@ -181,8 +179,8 @@ def test_keep_holds_initial_at_first_then_what_a_step_left(words: Any) -> None:
     assert torch.equal(slots.kept_here[:7], torch.cat([batch.kept_here, fuller.kept_here[5:]]))
 
 
-def test_caller_writes_between_begin_and_finish(words: Any) -> None:
-    first, last = pipeline_once(words)
+def test_caller_writes_between_begin_and_finish(stages: tuple[Any, Any]) -> None:
+    first, last = stages
     batch = words_batch(5, 2)
     handed = first.run(batch)
     step = last.begin(batch, handed)
@@ -193,8 +191,8 @@ def test_caller_writes_between_begin_and_finish(words: Any) -> None:
     torch.testing.assert_close(out.copied, wanted)
 
 
-def test_caller_may_write_in_an_eager_step_too(words: Any) -> None:
-    first, last = pipeline_once(words)
+def test_caller_may_write_in_an_eager_step_too(stages: tuple[Any, Any]) -> None:
+    first, last = stages
     batch = words_batch(17, 2, seed=5)  # over capacity
     step = last.begin(batch, first.run(batch))
     assert step.choice.reason is rt.Reason.OVER_CAPACITY
@@ -204,8 +202,10 @@ def test_caller_may_write_in_an_eager_step_too(words: Any) -> None:
     torch.testing.assert_close(out.copied, wanted)
 
 
-def test_an_eager_step_leaves_the_rows_of_the_batch_alone(words: Any) -> None:
-    first, _ = pipeline_once(words)
+def test_an_eager_step_leaves_the_rows_of_the_batch_alone(
+    words: Any, stages: tuple[Any, Any]
+) -> None:
+    first, _ = stages
     batch = words_batch(17, 2, seed=5)
     before = batch.noise.clone()
     first.run(batch)
@@ -218,8 +218,8 @@ def test_an_eager_step_leaves_the_rows_of_the_batch_alone(words: Any) -> None:
     assert slots.ids.data_ptr() == batch.ids.data_ptr()
 
 
-def test_a_mutable_slot_is_loaded_again_at_each_step(words: Any) -> None:
-    first, _ = pipeline_once(words)
+def test_a_mutable_slot_is_loaded_again_at_each_step(stages: tuple[Any, Any]) -> None:
+    first, _ = stages
     batch = words_batch(4, 2, seed=6)
     for _ in range(3):
         first.run(batch)
@@ -228,8 +228,8 @@ def test_a_mutable_slot_is_loaded_again_at_each_step(words: Any) -> None:
     assert torch.equal(slots.scratch, batch.weights[:, None].expand(-1, HIDDEN))
 
 
-def test_absent_fill_sets_the_live_rows(words: Any) -> None:
-    first, _ = pipeline_once(words)
+def test_absent_fill_sets_the_live_rows(words: Any, stages: tuple[Any, Any]) -> None:
+    first, _ = stages
     batch = words_batch(3, 2, seed=7, bias=None)
     batch.mm.extra = batch.mm.scales = None
     slots = first.begin(batch).slots
@@ -242,15 +242,15 @@ def test_absent_fill_sets_the_live_rows(words: Any) -> None:
     assert slots.bias.tolist() == [0.25] * 3
 
 
-def test_none_anywhere_on_a_path_is_absent(words: Any) -> None:
-    first, _ = pipeline_once(words)
-    with pytest.raises(AbsentSourceError, match="slot mm.grid: the source is None"):
+def test_none_anywhere_on_a_path_is_absent(stages: tuple[Any, Any]) -> None:
+    first, _ = stages
+    with pytest.raises(AbsentSourceError, match=r"slot mm\.grid: the source is None"):
         first.begin(words_batch(3, 2, mm=None))
     first.run(words_batch(3, 2))
 
 
-def test_absent_eager_runs_the_model_with_none(words: Any) -> None:
-    first, last = pipeline_once(words)
+def test_absent_eager_runs_the_model_with_none(stages: tuple[Any, Any]) -> None:
+    first, last = stages
     batch = words_batch(3, 2, seed=8)
     handed = first.run(batch)
     batch.rare = None
@@ -285,8 +285,8 @@ def test_received_rows_are_reset_inside_the_graph(words: Any, fed: bool) -> None
     assert last.table[(8, REQUESTS)].slots.turned.data_ptr() == received.turned.data_ptr()
 
 
-def test_slots_of_a_later_stage_are_loaded_like_the_first_ones(words: Any) -> None:
-    first, last = pipeline_once(words)
+def test_slots_of_a_later_stage_are_loaded_like_the_first_ones(stages: tuple[Any, Any]) -> None:
+    first, last = stages
     fuller = words_batch(16, REQUESTS, seed=11)
     last.run(fuller, first.run(fuller))
     batch = words_batch(9, 3, seed=12)
@@ -294,8 +294,8 @@ def test_slots_of_a_later_stage_are_loaded_like_the_first_ones(words: Any) -> No
     assert_slots(step.slots, expected(batch, 9, 3, 16))
 
 
-def test_outputs_are_trimmed_along_their_own_axis(words: Any) -> None:
-    first, last = pipeline_once(words)
+def test_outputs_are_trimmed_along_their_own_axis(stages: tuple[Any, Any]) -> None:
+    first, last = stages
     batch = words_batch(6, 3, seed=13)
     out = last.run(batch, first.run(batch))
     assert out.first.shape == (6, HIDDEN)
@@ -322,8 +322,8 @@ def test_view_is_overwritten_clone_is_not_ring_holds_three(words: Any) -> None:
     assert torch.equal(outs[0].ringed, outs[3].ringed)
 
 
-def test_bytes_in_the_report_count_the_ring_and_every_buffer_once(words: Any) -> None:
-    _, last = pipeline_once(words)
+def test_bytes_in_the_report_count_the_ring_and_every_buffer_once(stages: tuple[Any, Any]) -> None:
+    _, last = stages
     tokens, requests, word = 16, REQUESTS, 4
     slots = sum(
         buffer.nbytes for name, buffer in last.arena.named("slot.")

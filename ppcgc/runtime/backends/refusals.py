@@ -43,7 +43,7 @@ _Tensor = torch.Tensor
 #: Methods that read memory without any ATen call (tolist, numpy), that hand it to code which the
 #: tape does not see (__dlpack__), or that would wait for a GPU although a CPU has nothing to do
 #: (cpu). `.to("cpu")` is let through: `x.to(y.device)` says the same here and is no host read.
-_HOST_READS: Mapping[Callable[..., Any], str] = {
+HOST_READS: Mapping[Callable[..., Any], str] = {
     getattr(_Tensor, name): f"Tensor.{name}()"
     for name in (
         "__array__",
@@ -145,9 +145,9 @@ class HostReadGuard(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        if func in _HOST_READS:
+        if func in HOST_READS:
             self._refusals.refuse(
-                _HOST_READS[func], "reads a tensor on the host while capturing", _KEEP_ON_DEVICE
+                HOST_READS[func], "reads a tensor on the host while capturing", _KEEP_ON_DEVICE
             )
         if func is torch.nn.functional.one_hot:
             return _one_hot(*args, **(kwargs or {}))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ppcgc.diagnostics.model import Related
+from ppcgc.expr.tree import Bool
 from ppcgc.ir import (
     BoundaryKey,
     BoundarySource,
@@ -16,7 +17,7 @@ from ppcgc.ir import (
     Runner,
 )
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import LATER, listed, runner_places, slot_places
+from ppcgc.validate.rules.facts import LATER, boundary_of, listed, runner_places, slot_places
 
 
 @checked("PPC410", "boundary-key-unread", cases=(47, 48))
@@ -24,7 +25,8 @@ def boundary_key_unread(family: Family) -> Iterator[Finding]:
     """A later stage does not read a key of the boundary.
 
     **What.** Every declared key is bound in `forward` of every later stage: by name, by
-    `boundary` as a whole, or as the source of a slot.
+    `boundary` as a whole, or as the source of a slot. A runner that hands a key over at no cut
+    says so: `boundary: [{name: k, when: false}]`.
 
     **Why it hurts.** Declared, produced and consumed keys then differ: one side sends what the
     other never reads, or waits for what nobody sends.
@@ -49,9 +51,9 @@ def boundary_key_unread(family: Family) -> Iterator[Finding]:
     ```
     """
     for runner in family.runners:
-        for key in family.pipeline.boundary:
+        for key in boundary_of(family, runner):
             blind = _blind_places(family, runner, key)
-            if blind:
+            if blind and key.when != Bool(False):
                 yield Finding(
                     key.span_of("name"),
                     f"the {' and '.join(place.value for place in blind)} stage of runner "
@@ -188,7 +190,8 @@ def boundary_keeps_rows(family: Family) -> Iterator[Finding]:
     padding: zero
     ```
     """
-    for key in family.pipeline.boundary:
+    own = (key for runner in family.runners for key in runner.boundary or ())
+    for key in (*family.pipeline.boundary, *own):
         if isinstance(key.padding, KeepPadding):
             yield Finding(
                 key.span_of("padding"),

@@ -8,6 +8,7 @@ from itertools import pairwise
 from ppcgc.diagnostics.model import Span
 from ppcgc.ir import (
     Axis,
+    ComputedCount,
     Family,
     ListedBuckets,
     PaddedValue,
@@ -18,11 +19,13 @@ from ppcgc.plan.counts import counted_from
 from ppcgc.validate.rules.checks import Finding, checked
 from ppcgc.validate.rules.facts import (
     axes_in,
+    boundary_of,
     bucket_of,
     expressions,
     follows,
     in_order,
     listed,
+    lowered,
 )
 
 
@@ -50,12 +53,13 @@ def bucket_missing(family: Family) -> Iterator[Finding]:
     ```
     """
     for runner in family.runners:
+        own = lowered(family, runner)
         for axis, span in _first_uses(family, runner).items():
             if bucket_of(runner, axis) is None:
                 yield Finding(
                     span,
                     f"runner '{runner.name}' uses axis '{axis}' and has no buckets for it",
-                    f"add it to 'buckets': a list up to {family.axis(axis).max}, max, "
+                    f"add it to 'buckets': a list up to {own.axis(axis).max}, max, "
                     "{equals: e} or {padded: e}",
                 )
 
@@ -85,9 +89,16 @@ def _first_uses(family: Family, runner: Runner) -> dict[str, Span]:
         for binding in runner.forward.at(place):
             if isinstance(binding.value, PaddedValue):
                 uses.setdefault(binding.value.axis, binding.span)
-    for key in family.pipeline.boundary:
+    for key in boundary_of(family, runner):
         for axis in key.axes:
             uses.setdefault(axis, runner.span)
+    for scalar in runner.scalars:
+        if isinstance(scalar.source, ComputedCount):
+            for axis in sorted(axes_in(scalar.source.expr)):
+                uses.setdefault(axis, scalar.span)
+    for condition in runner.eager_when:
+        for axis in sorted(axes_in(condition.above)) if condition.above is not None else ():
+            uses.setdefault(axis, condition.span)
     return uses
 
 
@@ -149,7 +160,7 @@ def bucket_order(family: Family) -> Iterator[Finding]:
     for runner in family.runners:
         for rule in runner.buckets:
             if isinstance(rule, ListedBuckets) and not in_order(rule.sizes):
-                axis = family.axis(rule.axis)
+                axis = lowered(family, runner).axis(rule.axis)
                 yield Finding(
                     _first_fault(rule),
                     f"buckets of {rule.axis} {_fault(rule.sizes)}",
@@ -186,7 +197,7 @@ def mended(sizes: tuple[int, ...], axis: Axis) -> str:
 def bucket_over_capacity(family: Family) -> Iterator[Finding]:
     """A bucket is larger than the capacity of its axis.
 
-    **What.** `max` of the axis bounds every listed size.
+    **What.** `max` of the axis, or of the runner's own `axes`, bounds every listed size.
 
     **Why it hurts.** The buffers have `max` rows: a larger graph runs past them. Dropping the
     size instead leaves the true maximum without a graph.
@@ -209,7 +220,7 @@ def bucket_over_capacity(family: Family) -> Iterator[Finding]:
     """
     for runner in family.runners:
         for rule in runner.buckets:
-            axis = family.axis(rule.axis)
+            axis = lowered(family, runner).axis(rule.axis)
             if isinstance(rule, ListedBuckets):
                 yield from _listed_over(rule, axis)
 

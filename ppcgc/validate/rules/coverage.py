@@ -1,27 +1,22 @@
-"""What the buckets of a runner reach together: coverage, gaps, limits, number of graphs."""
+"""What the buckets of a runner reach together: coverage, gaps, limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import pairwise
-from math import prod
-from typing import TypeAlias
 
-from ppcgc.expr.evaluate import EvaluationError
 from ppcgc.expr.tree import Ref, Symbol
-from ppcgc.ir import Axis, Family, ListedBuckets, Runner
-from ppcgc.plan.buckets import bucket_table
-from ppcgc.plan.counts import counted_from
+from ppcgc.ir import Family, ListedBuckets
 from ppcgc.plan.intervals import impossible
-from ppcgc.plan.model import BucketPlan
 from ppcgc.plan.reach import SearchError
-from ppcgc.resolve.sizes import circles
 from ppcgc.validate.rules.buckets import mended
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import MOST_COMBINATIONS, follows, in_order, ladder, listed
-
-Table: TypeAlias = tuple[BucketPlan, ...] | SearchError | None
+from ppcgc.validate.rules.facts import (
+    in_order,
+    listed,
+    lowered,
+)
+from ppcgc.validate.rules.tables import table_of
 
 WIDEST_GAP = 4.0  # padded / live that is worth a warning where no max_padding bounds it
 
@@ -55,7 +50,7 @@ def capacity_uncovered(family: Family) -> Iterator[Finding]:
         if "over_capacity" in runner.dispatch.spans:
             continue
         for rule in runner.buckets:
-            axis = family.axis(rule.axis)
+            axis = lowered(family, runner).axis(rule.axis)
             if isinstance(rule, ListedBuckets) and 0 < max(rule.sizes, default=0) < axis.max:
                 largest = max(rule.sizes)
                 yield Finding(
@@ -178,7 +173,7 @@ def bucket_unreachable(family: Family) -> Iterator[Finding]:
     ```
     """
     for runner in family.runners:
-        table = _table(family, runner)
+        table = table_of(family, runner)
         if isinstance(table, SearchError) or not table:
             continue
         for place, rule in enumerate(runner.buckets):
@@ -191,101 +186,3 @@ def bucket_unreachable(family: Family) -> Iterator[Finding]:
                         f"write [{listed(each for each in rule.sizes if each in reached)}], "
                         "or change the limits",
                     )
-
-
-@checked("PPC324", "too-many-graphs", cases=(43,))
-def too_many_graphs(family: Family) -> Iterator[Finding]:
-    """A runner would capture more graphs than `max_graphs`.
-
-    **What.** Each reachable combination of sizes is one graph on each stage.
-
-    **Why it hurts.** Capture time and memory grow with the product of the lists.
-    Seen in: pytorch/pytorch#119640, pytorch/pytorch#131387.
-
-    **Bad**
-
-    ```yaml
-    buckets: {tokens: [8, 16, 24, 32, 40, 48, 56, 64], requests: [1, 2, 3, 4, 5, 6, 7, 8, 9]}
-    ```
-
-    **Good**
-
-    ```yaml
-    buckets: {tokens: [8, 16, 24, 32, 40, 48, 56, 64], requests: max}
-    ```
-    """
-    for runner in family.runners:
-        counts = [(rule.axis, len(ladder(family, rule))) for rule in runner.buckets]
-        product = [(axis, count) for axis, count in counts if count > 1]
-        table = _table(family, runner)
-        known = isinstance(table, tuple)
-        graphs = len(table) if isinstance(table, tuple) else prod(count for _, count in product)
-        if graphs > runner.max_graphs:
-            shown = " x ".join(f"{count} {axis}" for axis, count in product)
-            reachable = f", {graphs} of them reachable" if known else ""
-            yield Finding(
-                runner.span,
-                f"runner '{runner.name}' has {shown} buckets{reachable}: "
-                f"{graphs} graphs, at most {runner.max_graphs}",
-                "shorten a list, use max or {equals: e} on one axis, or raise 'max_graphs'",
-            )
-
-
-@checked("PPC325", "limit-too-intricate")
-def limit_too_intricate(family: Family) -> Iterator[Finding]:
-    """Nobody can tell within reason whether a batch meets the limits.
-
-    **What.** For each combination of sizes ppcgc looks for live counts within the limits: they
-    prune what no batch reaches, and a graph is captured with a legal batch. The search is
-    exact, and gives up after some ten thousand steps.
-
-    **Why it hurts.** A graph captured with an illegal batch may fault; one that is left out by
-    mistake is missing in service.
-
-    **Bad**
-
-    ```yaml
-    limits: ["tokens * tokens % 1000003 == 17"]
-    ```
-
-    **Good**
-
-    ```yaml
-    limits: ["tokens % 16 == 0"]
-    ```
-    """
-    for runner in family.runners:
-        problem = _table(family, runner)
-        if isinstance(problem, SearchError):
-            yield Finding(
-                runner.limits[0].span,
-                f"whether a batch meets the limits of runner '{runner.name}' is not known: "
-                f"{problem}",
-                "use linear conditions, or check this one where batches are made",
-            )
-
-
-def _table(family: Family, runner: Runner) -> Table:
-    """The plan's own bucket table; None where other rules find fault with the buckets."""
-    return _table_of(runner, family.axes)
-
-
-@lru_cache(maxsize=16)  # several rules ask for the same table
-def _table_of(runner: Runner, declared: tuple[Axis, ...]) -> Table:
-    axes = {axis.name: axis for axis in declared}
-    sizes = {rule.axis: sorted(follows(rule)) for rule in runner.buckets}
-    counts = {r.axis: sorted(counted_from(r, axes[r.axis])) for r in runner.buckets}
-    for needs in (sizes, counts):
-        if circles(needs) or any(set(names) - set(needs) for names in needs.values()):
-            return None
-    ladders = [rule.sizes for rule in runner.buckets if isinstance(rule, ListedBuckets)]
-    if not all(in_order(ladder) for ladder in ladders):
-        return None
-    if prod(len(ladder) for ladder in ladders) > MOST_COMBINATIONS:
-        return None
-    try:
-        return bucket_table(runner, axes)
-    except SearchError as problem:
-        return problem
-    except EvaluationError:
-        return None

@@ -10,7 +10,7 @@ from ppcgc.ir import BucketRule, EqualsBuckets, Family, PaddedBuckets, Runner
 from ppcgc.plan.buckets import derived_rows, follow_order
 from ppcgc.resolve.sizes import circles
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import MOST_COMBINATIONS, bucket_of, follows, ladder
+from ppcgc.validate.rules.facts import MOST_COMBINATIONS, bucket_of, follows, ladder, lowered
 
 
 @checked("PPC314", "circular-buckets")
@@ -104,7 +104,7 @@ def derived_over_capacity(family: Family) -> Iterator[Finding]:
     ```
     """
     for runner in family.runners:
-        yield from _derived_over(family, runner)
+        yield from _derived_over(lowered(family, runner), runner)
 
 
 def _derived_over(family: Family, runner: Runner) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ppcgc.ir import AbsentEager, Family, ListedBuckets, Runner
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import bucket_of
+from ppcgc.validate.rules.facts import bucket_of, lowered
 
 
 @checked("PPC611", "max-padding-below-one", cases=(40,))
@@ -102,7 +102,7 @@ def always_replay_below_idle(family: Family) -> Iterator[Finding]:
     for runner in family.runners:
         bounded = {axis for axis, _ in runner.dispatch.max_padding}
         for axis, below in runner.dispatch.always_replay_below:
-            reason = _idle_reason(family, runner, axis, below, bounded)
+            reason = _idle_reason(lowered(family, runner), runner, axis, below, bounded)
             if reason is not None:
                 yield Finding(
                     runner.dispatch.span_of("always_replay_below"),
@@ -131,8 +131,8 @@ def _idle_reason(
 def graph_required_and_eager(family: Family) -> Iterator[Finding]:
     """A graph is required, and an eager step is asked for.
 
-    **What.** `require_graph: true` makes eager steps errors; `over_capacity: eager` and
-    `absent: eager` choose them.
+    **What.** `require_graph: true` makes eager steps errors; `over_capacity: eager`,
+    `absent: eager`, `uneven: eager` and `eager_when` choose them.
 
     **Why it hurts.** The two sentences contradict each other, and the step that meets both is
     the busiest one.
@@ -158,6 +158,19 @@ def graph_required_and_eager(family: Family) -> Iterator[Finding]:
                 runner.dispatch.span_of("over_capacity"),
                 f"runner '{runner.name}' requires a graph and runs eagerly over capacity",
                 "write over_capacity: error, or drop require_graph",
+            )
+        if runner.uneven == "eager":
+            yield Finding(
+                runner.span_of("uneven"),
+                f"runner '{runner.name}' requires a graph and runs uneven batches eagerly",
+                "write uneven: error, or drop require_graph",
+            )
+        for condition in runner.eager_when:
+            yield Finding(
+                condition.span,
+                f"runner '{runner.name}' requires a graph and runs eagerly for reason "
+                f"'{condition.reason}'",
+                "remove the condition, or drop require_graph",
             )
         for slot in runner.slots:
             if isinstance(slot.absent, AbsentEager):

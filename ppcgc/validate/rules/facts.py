@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -14,12 +14,16 @@ from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     BoundaryKey,
     BucketRule,
+    BucketScalar,
     ComputedCount,
     ComputeSource,
+    ConstScalar,
     ConstSource,
     EqualsBuckets,
     Family,
     FillPadding,
+    FreeScalar,
+    KeyScalar,
     ListedBuckets,
     OneAxisPadding,
     Output,
@@ -27,6 +31,7 @@ from ppcgc.ir import (
     PaddingByAxis,
     Place,
     Runner,
+    Scalar,
     Slot,
 )
 from ppcgc.plan.stages import places_of
@@ -129,6 +134,17 @@ def ladder(family: Family, rule: BucketRule) -> tuple[int, ...]:
     return (family.axis(rule.axis).max,)
 
 
+def scalar_values(scalar: Scalar) -> tuple[int, ...]:
+    """The values of a scalar that have graphs of their own; one for what is not in the key."""
+    match scalar.mode:
+        case BucketScalar(sizes=values) | KeyScalar(values=values):
+            return values
+        case ConstScalar(value=value):
+            return (value,)
+        case FreeScalar():
+            return (0,)
+
+
 def in_order(sizes: tuple[int, ...]) -> bool:
     """Positive, ascending and unique."""
     return bool(sizes) and sizes[0] >= 1 and all(a < b for a, b in pairwise(sizes))
@@ -165,9 +181,12 @@ def paddings(slot: Slot) -> tuple[OneAxisPadding, ...]:
             return (one,)
 
 
-def capacities(family: Family, runner: Runner) -> dict[str, int]:
-    """The most rows of each axis in a runner."""
-    return {axis.name: runner.capacity(axis) for axis in family.axes}
+def lowered(family: Family, runner: Runner) -> Family:
+    """The family with the capacities that a runner has."""
+    if not runner.axis_max:
+        return family
+    axes = tuple(replace(axis, max=runner.capacity(axis)) for axis in family.axes)
+    return replace(family, axes=axes)
 
 
 def expressions(slot: Slot) -> Iterator[tuple[Expr, Span]]:

@@ -41,7 +41,7 @@ def stage_ranges(family: Family) -> Iterator[Finding]:
         if problem is not None:
             yield Finding(stage.span, *problem)
         expected = stage.end
-    count = _layer_count(family)
+    count = layer_count(family)
     if count is not None and stages[-1].end != count:
         yield Finding(
             stages[-1].span,
@@ -67,7 +67,8 @@ def _problem(stage: StageRange, number: int, expected: int) -> tuple[str, str] |
     return None
 
 
-def _layer_count(family: Family) -> int | None:
+def layer_count(family: Family) -> int | None:
+    """The number of layers, or None when the build decides."""
     count = family.pipeline.layer_count
     return None if isinstance(count, ConfigDim) else fixed(count, fixed_dims(family))
 
@@ -92,6 +93,6 @@ def no_layers(family: Family) -> Iterator[Finding]:
     pipeline: {layers: {count: config.num_hidden_layers}}
     ```
     """
-    count = _layer_count(family)
+    count = layer_count(family)
     if count is not None and count < 1:
         yield Finding(family.pipeline.span, f"the pipeline has {count} layers", "have one at least")

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from examples.models.residual_llama import HandedOver, Mlp, Rope, rotate
+from examples.models.residual_llama import Mlp, Rope, rotate
+from models.layered import logit_rows
 from ppcgc.hf.attention import Attention, DecodeAttention, PrefillAttention
 from ppcgc.hf.kernels import Scoring
 from ppcgc.hf.kv import KVPool, KVShape, allocate
@@ -68,7 +70,9 @@ class SelfAttention(nn.Module):
         self.out = nn.Linear(inner, config.hidden_size, bias=False)
         self.scoring = Scoring(scaling=config.head_dim**-0.5)
 
-    def heads(self, hidden_TE: Tensor, rope: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+    def heads(
+        self, hidden_TE: Tensor, rope: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values [T, H, D]."""
         query, keys, values = (
             projection(hidden_TE).unflatten(-1, (-1, self.width))
@@ -121,8 +125,20 @@ class BlockModel(nn.Module):
         self.head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.rope = Rope(config.head_dim, 10000.0)
 
-    def forward(self, ids_T: Tensor) -> Tensor:
-        """Logits [T, V] of one sequence, without a cache: each block's sum by its own name."""
+    @property
+    def device(self) -> torch.device:
+        return self.embed.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embed.weight.dtype
+
+    def forward(self, *, input_ids: Tensor) -> Any:
+        """``logits`` [1, T, V] of one sequence [1, T], as a transformers model gives them."""
+        return SimpleNamespace(logits=self.logits(input_ids[0])[None])
+
+    def logits(self, ids_T: Tensor) -> Tensor:
+        """[T, V] of one sequence, without a cache: each block's sum by its own name."""
         rope = self.rope(torch.arange(ids_T.shape[0], device=ids_T.device))
         sums = {0: self.embed(ids_T)}
         for layer_id, layer in enumerate(self.layers):
@@ -181,29 +197,31 @@ class BlockStage(nn.Module):
 
     def forward(
         self,
-        input_ids: Tensor | None,
+        entry: tuple[Tensor | None, Tensor | None, Tensor | None],
         positions: Tensor,
         attention: Attention,
-        received: HandedOver | None,
+        rows: Tensor | None,
     ) -> Mapping[str, Tensor] | Tensor:
-        """``hidden_states`` and ``residual`` for the next stage; the last: mixed states [T, E]."""
-        if received is None:
+        """Of (ids, hidden states, residual) the first stage takes the first, later ones the rest.
+
+        Gives ``hidden_states`` and ``residual`` for the next stage; the last one logits [T, V], or
+        [R, V] for ``rows``.
+        """
+        input_ids, hidden, received = entry
+        residual: Any = received
+        if self.is_first:
             residual = self.embed(input_ids)[:, None]
-        else:
-            residual = add_to_last(received["residual"], received["hidden_states"])
         rope = self.rope(positions)
-        for i, layer in enumerate(self.layers):
-            residual = residual if i == 0 else add_to_last(residual, hidden)
+        for layer in self.layers:
+            if hidden is not None:
+                residual = add_to_last(residual, hidden)
             hidden, residual = layer(residual, rope, attention)
+        assert hidden is not None  # a stage has at least one layer
         if not self.is_last:
             return {"hidden_states": hidden, "residual": residual}
-        mixed: Tensor = self.mix_last(add_to_last(residual, hidden))
-        return mixed
-
-    def logits(self, hidden_TE: Tensor) -> Tensor:
-        """[rows, V] of the last stage's states."""
-        out: Tensor = self.head(hidden_TE)
-        return out
+        mixed = self.mix_last(add_to_last(residual, hidden))
+        logits: Tensor = self.head(mixed if rows is None else mixed.index_select(0, rows))
+        return logits
 
 
 class _Runnable(nn.Module):
@@ -223,12 +241,15 @@ class BlockPrefill(_Runnable):
         self,
         *,
         input_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        residual: Tensor | None = None,
         positions: Tensor,
         batch: Any,
-        pp_proxy_tensors: HandedOver | None = None,
     ) -> Mapping[str, Tensor] | Tensor:
         attention = PrefillAttention(batch, self.pool)
-        return self.stage.forward(input_ids, positions, attention, pp_proxy_tensors)
+        rows = logit_rows(batch, self.stage.is_last)
+        entry = (input_ids, inputs_embeds, residual)
+        return self.stage.forward(entry, positions, attention, rows)
 
 
 class BlockDecode(_Runnable):
@@ -238,9 +259,10 @@ class BlockDecode(_Runnable):
         self,
         *,
         input_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        residual: Tensor | None = None,
         positions: Tensor,
         batch: Any,
-        pp_proxy_tensors: HandedOver | None = None,
     ) -> Mapping[str, Tensor] | Tensor:
         attention = DecodeAttention(batch, self.pool)
-        return self.stage.forward(input_ids, positions, attention, pp_proxy_tensors)
+        return self.stage.forward((input_ids, inputs_embeds, residual), positions, attention, None)

@@ -47,7 +47,7 @@ class HyperStage(LayeredStage):
             embedded: Tensor = self.embed_tokens(input_ids)
             return embedded[:, None].expand(-1, self.streams, -1).contiguous()
         assert streams is not None  # bound by the spec's forward
-        return streams.unflatten(-1, (self.streams, -1))
+        return streams.view(streams.shape[0], self.streams, -1)
 
     def run(
         self,
@@ -105,13 +105,13 @@ class HyperPrefill(_Runnable):
         self,
         *,
         input_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
+        streams: Tensor | None = None,
         positions: Tensor,
         batch: Any,
     ) -> Tensor:
         attention = PrefillAttention(batch, self.pool)
         rows = logit_rows(batch, self.stage.is_last)
-        return self.step(input_ids, inputs_embeds, positions, attention, rows)
+        return self.step(input_ids, streams, positions, attention, rows)
 
 
 class HyperDecode(_Runnable):
@@ -121,9 +121,9 @@ class HyperDecode(_Runnable):
         self,
         *,
         input_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
+        streams: Tensor | None = None,
         positions: Tensor,
         batch: Any,
     ) -> Tensor:
         attention = DecodeAttention(batch, self.pool)
-        return self.step(input_ids, inputs_embeds, positions, attention, None)
+        return self.step(input_ids, streams, positions, attention, None)

@@ -40,7 +40,7 @@ class Reach(Protocol):
         ...
 
     def candidates(self, cache: Tensor, new: Tensor) -> Tensor:
-        """Write ``new`` [T, ...] to ``cache`` [rows, ...]; what can be looked at, [T or 1, C, ...]."""
+        """Write ``new`` [T, ...] to ``cache`` [rows, ...]; give candidates [T or 1, C, ...]."""
         ...
 
     def chosen(self, positions: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ Rope = tuple[Tensor, Tensor]
 
 
 def rotate_pairs(states: Tensor, rope: Rope) -> Tensor:
-    """Rotary positions on neighbours (x0, x1), (x2, x3), ...; the last axis is halved and joined."""
+    """Rotary positions on (x0, x1), (x2, x3), ...; firsts come before seconds in the result."""
     cos, sin = (part[..., : part.shape[-1] // 2] for part in rope)
     even, odd = states[..., 0::2], states[..., 1::2]
     return torch.cat([even * cos - odd * sin, odd * cos + even * sin], dim=-1)
@@ -197,7 +197,7 @@ class _Runnable(nn.Module):
         rows: Tensor | None,
     ) -> dict[str, Tensor] | Tensor:
         stage = self.stage
-        hidden = stage.embed_tokens(input_ids) if stage.is_first else inputs_embeds
+        hidden: Any = stage.embed_tokens(input_ids) if stage.is_first else inputs_embeds
         hidden, picked = stage.run(hidden, positions, reach, self.caches, topk_indices)
         if stage.is_last:
             return stage.logits(hidden, rows)

@@ -1,0 +1,79 @@
+# ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:da7a2066ef7d3aac91adf0a6063d6698aa028c8860050dffb48abe8a204e8ee1
+"""Sizes, state and layer ranges: what every runner of the family is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+rt.require_abi(1, __name__)
+
+FINGERPRINT = "sha256:da7a2066ef7d3aac91adf0a6063d6698aa028c8860050dffb48abe8a204e8ee1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """Sizes that are known when a runner is built."""
+
+    hidden: int  # config.d_model, bart.yaml:15
+    vocab: int  # config.vocab_size, llama_hf.yaml:10
+    max_position: int  # config.max_position_embeddings, llama_hf.yaml:11
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
+    cross_rows: int  # given at build, bart.yaml:16
+    source: int  # given at build, bart.yaml:17
+    layer_count: int  # config.decoder_layers, bart.yaml:27
+
+    @classmethod
+    def from_config(
+        cls,
+        config: object,
+        *,
+        kv_rows: int,
+        context: int,
+        cross_rows: int,
+        source: int,
+    ) -> Dims:
+        """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        hidden = rt.config_int(config, "d_model")
+        vocab = rt.config_int(config, "vocab_size")
+        max_position = rt.config_int(config, "max_position_embeddings")
+        kv_rows = rt.build_int("kv_rows", kv_rows)
+        context = rt.build_int("context", context)
+        cross_rows = rt.build_int("cross_rows", cross_rows)
+        source = rt.build_int("source", source)
+        layer_count = rt.config_int(config, "decoder_layers")
+        return cls(
+            hidden=hidden,
+            vocab=vocab,
+            max_position=max_position,
+            kv_rows=kv_rows,
+            context=context,
+            cross_rows=cross_rows,
+            source=source,
+            layer_count=layer_count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Tensors that the graphs write in place. Their rows stand in dimension 0."""
+
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama_hf.yaml:20
+    cross_kv: Sequence[Tensor]  # rows 0 belong to padding, bart.yaml:24
+
+    def check(self, dims: Dims, device: torch.device) -> None:
+        """Raises StateError for a tensor with other rows or on another device."""
+        rt.check_state("kv", self.kv, dims.kv_rows, device)
+        rt.check_state("cross_kv", self.cross_kv, dims.cross_rows, device)
+
+
+def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
+    """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
+    ranges = rt.even_ranges(dims.layer_count, of)  # bart.yaml:27
+    return rt.stage_of(ranges, stage, of)

@@ -1,0 +1,255 @@
+# ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:da7a2066ef7d3aac91adf0a6063d6698aa028c8860050dffb48abe8a204e8ee1
+"""bart.prefill, middle stage: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn, Received
+from .family import FINGERPRINT, Dims, State
+from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
+
+OutT = TypeVar("OutT")
+
+
+class PrefillMiddleBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:37
+    @property
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
+    @property
+    def cross_table(self) -> rt.HostSource: ...  # [requests, source] int64, bart.yaml:34
+    @property
+    def source_lens(self) -> rt.HostSource: ...  # [requests] int32, bart.yaml:36
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillMiddleSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    slot_mapping: Tensor  # [tokens] int64, llama_hf.yaml:37
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
+    cross_table: Tensor  # [requests, source] int64, bart.yaml:34
+    source_lens: Tensor  # [requests] int32, bart.yaml:36
+
+
+class PrefillMiddleModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: None,
+        positions: None,
+        batch: PrefillMiddleSlots,
+        inputs_embeds: Tensor,
+    ) -> object: ...
+
+
+class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="slot_mapping",
+                line="llama_hf.yaml:37",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping",
+                host=True,
+                of_state="kv",
+            ),
+            rt.SlotInfo(
+                name="cu_seqlens",
+                line="llama_hf.yaml:38",
+                axes=("requests",),
+                dtype=torch.int32,
+                padding="repeat_last",
+                role=rt.Role.OFFSETS,
+                of_axis="tokens",
+                batch="cu_seqlens",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="cross_table",
+                line="bart.yaml:34",
+                axes=("requests",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                batch="cross_table",
+                host=True,
+                of_state="cross_kv",
+            ),
+            rt.SlotInfo(
+                name="source_lens",
+                line="bart.yaml:36",
+                axes=("requests",),
+                dtype=torch.int32,
+                padding="fill",
+                role=rt.Role.LENGTHS,
+                batch="source_lens",
+                host=True,
+                image=1,
+                fill="1",
+            ),
+        )
+
+    def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "slot_mapping": (rows.tokens,),
+            "cu_seqlens": (rows.requests + 1,),
+            "cross_table": (rows.requests, self.dims.source),
+            "source_lens": (rows.requests,),
+        }
+
+    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "slot_mapping", "cu_seqlens", "cross_table", "source_lens")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: PrefillExtents,
+        full: PrefillExtents,
+    ) -> PrefillMiddleSlots:
+        return PrefillMiddleSlots(
+            slot_mapping=host[0],
+            cu_seqlens=host[1],
+            cross_table=host[2],
+            source_lens=host[3],
+        )
+
+    def load(
+        self,
+        slots: PrefillMiddleSlots,
+        host: rt.BucketHost,
+        batch: PrefillMiddleBatch,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        (
+            counts,
+            slot_mapping_rows,
+            cu_seqlens_rows,
+            cross_table_rows,
+            source_lens_rows,
+        ) = host.begin()
+        counts.set_rows(live)
+        # slot_mapping (llama_hf.yaml:37): batch.slot_mapping, then zero
+        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+        slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
+        cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
+        cu_seqlens_rows.pad_repeat_last(live.requests + 1)
+        cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
+        # cross_table (bart.yaml:34): batch.cross_table, then zero
+        cross_table_rows.put(batch.cross_table, live.requests)
+        cross_table_rows.check_index(live.requests, self.dims.cross_rows)
+        # source_lens (bart.yaml:36): batch.source_lens, then its fill
+        source_lens_rows.put(batch.source_lens, live.requests)
+        source_lens_rows.check_bounded(live.requests, self.dims.source)
+        host.push()
+
+    def bind(
+        self,
+        batch: PrefillMiddleBatch,
+        boundary: Boundary,
+        live: PrefillExtents,
+    ) -> PrefillMiddleSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slots = PrefillMiddleSlots(
+            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
+            cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
+            cross_table=rows.upload("cross_table", batch.cross_table),
+            source_lens=rows.upload("source_lens", batch.source_lens),
+        )
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        rows.check_index("cross_table", self.dims.cross_rows)
+        rows.check_bounded("source_lens", self.dims.source)
+        return slots
+
+    def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
+
+
+class _PrefillMiddle(
+    rt.LaterStage[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots, Boundary, OutT]
+):
+    """What the places of this kind share."""
+
+    family = "bart"
+    runner = "prefill"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = PrefillMiddleInputs
+    incoming_type = Received
+
+    def __init__(
+        self,
+        *,
+        model: PrefillMiddleModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        state: State,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        state.check(dims, backend.device)
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+        self.state = state
+
+    def extents(self, batch: PrefillMiddleBatch) -> PrefillExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: PrefillMiddleSlots,
+        boundary: Boundary,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(
+            input_ids=None,
+            positions=None,
+            batch=slots,
+            inputs_embeds=boundary.hidden_states,
+        )
+
+
+class PrefillMiddle(_PrefillMiddle[Boundary]):
+    """A stage between two others: takes a boundary, hands one on."""
+
+    place = rt.Place.MIDDLE
+    outputs_type = HandedOn

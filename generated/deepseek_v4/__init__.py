@@ -1,0 +1,50 @@
+# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:fad05b6138bdfd107d077afde1739e5d6dab8835d8c4b33e4e1b5e7549870575
+"""Hyper-connections: a token is several residual streams side by side, and no other residual is
+handed over. Layers that choose experts by a hash of the token id read the ids on any stage.
+"""
+
+from __future__ import annotations
+
+from .boundary import Boundary
+from .decode import DecodeExtents, DecodeOutputs
+from .decode_first import DecodeFirst, DecodeFirstBatch, DecodeFirstSlots, DecodeOnly
+from .decode_later import DecodeLast, DecodeLaterBatch, DecodeLaterSlots, DecodeMiddle
+from .family import FINGERPRINT, Dims, State, stage_layers
+from .prefill import PrefillExtents, PrefillOutputs
+from .prefill_first import PrefillFirst, PrefillFirstBatch, PrefillFirstSlots
+from .prefill_last import PrefillLast, PrefillLastBatch, PrefillLastSlots
+from .prefill_middle import PrefillMiddle, PrefillMiddleBatch, PrefillMiddleSlots
+from .prefill_only import PrefillOnly, PrefillOnlyBatch, PrefillOnlySlots
+
+__all__ = [
+    "FINGERPRINT",
+    "Boundary",
+    "DecodeExtents",
+    "DecodeFirst",
+    "DecodeFirstBatch",
+    "DecodeFirstSlots",
+    "DecodeLast",
+    "DecodeLaterBatch",
+    "DecodeLaterSlots",
+    "DecodeMiddle",
+    "DecodeOnly",
+    "DecodeOutputs",
+    "Dims",
+    "PrefillExtents",
+    "PrefillFirst",
+    "PrefillFirstBatch",
+    "PrefillFirstSlots",
+    "PrefillLast",
+    "PrefillLastBatch",
+    "PrefillLastSlots",
+    "PrefillMiddle",
+    "PrefillMiddleBatch",
+    "PrefillMiddleSlots",
+    "PrefillOnly",
+    "PrefillOnlyBatch",
+    "PrefillOnlySlots",
+    "PrefillOutputs",
+    "State",
+    "stage_layers",
+]

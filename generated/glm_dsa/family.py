@@ -1,0 +1,84 @@
+# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:6181717ef3590217bece09eb5ab5328f7033f687a12b544f46cbbcf96e5006cd
+"""Sizes, state and layer ranges: what every runner of the family is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+rt.require_abi(1, __name__)
+
+FINGERPRINT = "sha256:6181717ef3590217bece09eb5ab5328f7033f687a12b544f46cbbcf96e5006cd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Kinds of layers, as global ids."""
+
+    reuses_topk: rt.KindIds  # glm_dsa.yaml:14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """Sizes that are known when a runner is built."""
+
+    hidden: int  # config.hidden_size, llama_hf.yaml:9
+    vocab: int  # config.vocab_size, llama_hf.yaml:10
+    max_position: int  # config.max_position_embeddings, llama_hf.yaml:11
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
+    topk: int  # config.index_topk, deepseek_v32.yaml:10
+    layer_count: int  # config.num_hidden_layers, glm_dsa.yaml:12
+    kinds: Kinds  # layers of each kind
+
+    @classmethod
+    def from_config(cls, config: object, *, kv_rows: int, context: int) -> Dims:
+        """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        hidden = rt.config_int(config, "hidden_size")
+        vocab = rt.config_int(config, "vocab_size")
+        max_position = rt.config_int(config, "max_position_embeddings")
+        kv_rows = rt.build_int("kv_rows", kv_rows)
+        context = rt.build_int("context", context)
+        topk = rt.config_int(config, "index_topk")
+        layer_count = rt.config_int(config, "num_hidden_layers")
+        kinds = Kinds(
+            reuses_topk=rt.kind_where(
+                "reuses_topk",
+                config,
+                "indexer_types",
+                "shared",
+                layer_count,
+            ),
+        )
+        return cls(
+            hidden=hidden,
+            vocab=vocab,
+            max_position=max_position,
+            kv_rows=kv_rows,
+            context=context,
+            topk=topk,
+            layer_count=layer_count,
+            kinds=kinds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Tensors that the graphs write in place. Their rows stand in dimension 0."""
+
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama_hf.yaml:20
+
+    def check(self, dims: Dims, device: torch.device) -> None:
+        """Raises StateError for a tensor with other rows or on another device."""
+        rt.check_state("kv", self.kv, dims.kv_rows, device)
+
+
+def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
+    """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
+    ranges = rt.even_ranges(dims.layer_count, of)  # glm_dsa.yaml:12
+    return rt.stage_of(ranges, stage, of)

@@ -1,0 +1,51 @@
+# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1
+"""Attention over the residuals of blocks of layers (as in Kimi K3): each block of layers keeps
+the sum of its outputs, so what is handed over grows with the layer at which the pipeline is
+cut.
+"""
+
+from __future__ import annotations
+
+from .boundary import Boundary
+from .decode import DecodeExtents, DecodeOutputs
+from .decode_first import DecodeFirst, DecodeFirstBatch, DecodeFirstSlots, DecodeOnly
+from .decode_later import DecodeLast, DecodeLaterBatch, DecodeLaterSlots, DecodeMiddle
+from .family import FINGERPRINT, Dims, State, stage_layers
+from .prefill import PrefillExtents, PrefillOutputs
+from .prefill_first import PrefillFirst, PrefillFirstBatch, PrefillFirstSlots
+from .prefill_last import PrefillLast, PrefillLastBatch, PrefillLastSlots
+from .prefill_middle import PrefillMiddle, PrefillMiddleBatch, PrefillMiddleSlots
+from .prefill_only import PrefillOnly, PrefillOnlyBatch, PrefillOnlySlots
+
+__all__ = [
+    "FINGERPRINT",
+    "Boundary",
+    "DecodeExtents",
+    "DecodeFirst",
+    "DecodeFirstBatch",
+    "DecodeFirstSlots",
+    "DecodeLast",
+    "DecodeLaterBatch",
+    "DecodeLaterSlots",
+    "DecodeMiddle",
+    "DecodeOnly",
+    "DecodeOutputs",
+    "Dims",
+    "PrefillExtents",
+    "PrefillFirst",
+    "PrefillFirstBatch",
+    "PrefillFirstSlots",
+    "PrefillLast",
+    "PrefillLastBatch",
+    "PrefillLastSlots",
+    "PrefillMiddle",
+    "PrefillMiddleBatch",
+    "PrefillMiddleSlots",
+    "PrefillOnly",
+    "PrefillOnlyBatch",
+    "PrefillOnlySlots",
+    "PrefillOutputs",
+    "State",
+    "stage_layers",
+]

@@ -1,0 +1,66 @@
+# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1
+"""Sizes, state and layer ranges: what every runner of the family is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+rt.require_abi(1, __name__)
+
+FINGERPRINT = "sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """Sizes that are known when a runner is built."""
+
+    hidden: int  # config.hidden_size, llama_hf.yaml:9
+    vocab: int  # config.vocab_size, llama_hf.yaml:10
+    max_position: int  # config.max_position_embeddings, llama_hf.yaml:11
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
+    block: int  # config.residual_block, kimi_k3.yaml:10
+    layer_count: int  # config.num_hidden_layers, kimi_k3.yaml:13
+
+    @classmethod
+    def from_config(cls, config: object, *, kv_rows: int, context: int) -> Dims:
+        """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        hidden = rt.config_int(config, "hidden_size")
+        vocab = rt.config_int(config, "vocab_size")
+        max_position = rt.config_int(config, "max_position_embeddings")
+        kv_rows = rt.build_int("kv_rows", kv_rows)
+        context = rt.build_int("context", context)
+        block = rt.config_int(config, "residual_block")
+        layer_count = rt.config_int(config, "num_hidden_layers")
+        return cls(
+            hidden=hidden,
+            vocab=vocab,
+            max_position=max_position,
+            kv_rows=kv_rows,
+            context=context,
+            block=block,
+            layer_count=layer_count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Tensors that the graphs write in place. Their rows stand in dimension 0."""
+
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama_hf.yaml:20
+
+    def check(self, dims: Dims, device: torch.device) -> None:
+        """Raises StateError for a tensor with other rows or on another device."""
+        rt.check_state("kv", self.kv, dims.kv_rows, device)
+
+
+def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
+    """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
+    ranges = rt.even_ranges(dims.layer_count, of)  # kimi_k3.yaml:13
+    return rt.stage_of(ranges, stage, of)

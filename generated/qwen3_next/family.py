@@ -1,0 +1,86 @@
+# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f
+"""Sizes, state and layer ranges: what every runner of the family is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+rt.require_abi(1, __name__)
+
+FINGERPRINT = "sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Kinds of layers, as global ids."""
+
+    recurrent: rt.KindIds  # qwen3_next.yaml:18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """Sizes that are known when a runner is built."""
+
+    hidden: int  # config.hidden_size, llama_hf.yaml:9
+    vocab: int  # config.vocab_size, llama_hf.yaml:10
+    max_position: int  # config.max_position_embeddings, llama_hf.yaml:11
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
+    ssm_rows: int  # given at build, qwen3_next.yaml:10
+    layer_count: int  # config.num_hidden_layers, qwen3_next.yaml:16
+    kinds: Kinds  # layers of each kind
+
+    @classmethod
+    def from_config(cls, config: object, *, kv_rows: int, context: int, ssm_rows: int) -> Dims:
+        """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        hidden = rt.config_int(config, "hidden_size")
+        vocab = rt.config_int(config, "vocab_size")
+        max_position = rt.config_int(config, "max_position_embeddings")
+        kv_rows = rt.build_int("kv_rows", kv_rows)
+        context = rt.build_int("context", context)
+        ssm_rows = rt.build_int("ssm_rows", ssm_rows)
+        layer_count = rt.config_int(config, "num_hidden_layers")
+        kinds = Kinds(
+            recurrent=rt.kind_where(
+                "recurrent",
+                config,
+                "layer_types",
+                "linear_attention",
+                layer_count,
+            ),
+        )
+        return cls(
+            hidden=hidden,
+            vocab=vocab,
+            max_position=max_position,
+            kv_rows=kv_rows,
+            context=context,
+            ssm_rows=ssm_rows,
+            layer_count=layer_count,
+            kinds=kinds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Tensors that the graphs write in place. Their rows stand in dimension 0."""
+
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama_hf.yaml:20
+    ssm: Sequence[Tensor]  # rows 0 belong to padding, qwen3_next.yaml:13
+
+    def check(self, dims: Dims, device: torch.device) -> None:
+        """Raises StateError for a tensor with other rows or on another device."""
+        rt.check_state("kv", self.kv, dims.kv_rows, device)
+        rt.check_state("ssm", self.ssm, dims.ssm_rows, device)
+
+
+def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
+    """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
+    ranges = rt.even_ranges(dims.layer_count, of)  # qwen3_next.yaml:16
+    return rt.stage_of(ranges, stage, of)

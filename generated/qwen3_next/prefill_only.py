@@ -1,0 +1,325 @@
+# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f
+"""qwen3_next.prefill, only stage: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .family import FINGERPRINT, Dims, State
+from .prefill import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    PrefillExtents,
+    PrefillOutputs,
+    PrefillResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "positions", "batch", "state_rows", "inputs_embeds")
+
+OutT = TypeVar("OutT")
+
+
+class PrefillOnlyBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:35
+    @property
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:36
+    @property
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:37
+    @property
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
+    @property
+    def last_token(self) -> rt.HostSource: ...  # [requests] int64, llama_hf.yaml:39
+    @property
+    def state_rows(self) -> rt.HostSource: ...  # [requests] int64, qwen3_next.yaml:24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillOnlySlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, llama_hf.yaml:35
+    positions: Tensor  # [tokens] int64, llama_hf.yaml:36
+    slot_mapping: Tensor  # [tokens] int64, llama_hf.yaml:37
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
+    last_token: Tensor  # [requests] int64, llama_hf.yaml:39
+    state_rows: Tensor | None  # [requests] int64, qwen3_next.yaml:24
+
+
+class PrefillOnlyModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor,
+        positions: Tensor,
+        batch: PrefillOnlySlots,
+        state_rows: Tensor | None,
+        inputs_embeds: None,
+    ) -> object: ...
+
+
+class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="llama_hf.yaml:35",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                batch="input_ids",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="positions",
+                line="llama_hf.yaml:36",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                batch="positions",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="slot_mapping",
+                line="llama_hf.yaml:37",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping",
+                host=True,
+                of_state="kv",
+            ),
+            rt.SlotInfo(
+                name="cu_seqlens",
+                line="llama_hf.yaml:38",
+                axes=("requests",),
+                dtype=torch.int32,
+                padding="repeat_last",
+                role=rt.Role.OFFSETS,
+                of_axis="tokens",
+                batch="cu_seqlens",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="last_token",
+                line="llama_hf.yaml:39",
+                axes=("requests",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                of_axis="tokens",
+                batch="last_token",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="state_rows",
+                line="qwen3_next.yaml:24",
+                axes=("requests",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="state_rows",
+                host=True,
+                of_state="ssm",
+            ),
+        )
+
+    def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+            "positions": (rows.tokens,),
+            "slot_mapping": (rows.tokens,),
+            "cu_seqlens": (rows.requests + 1,),
+            "last_token": (rows.requests,),
+            "state_rows": (rows.requests,),
+        }
+
+    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(
+            rows,
+            "input_ids",
+            "positions",
+            "slot_mapping",
+            "cu_seqlens",
+            "last_token",
+            "state_rows",
+        )
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: PrefillExtents,
+        full: PrefillExtents,
+    ) -> PrefillOnlySlots:
+        state_rows_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.recurrent):
+            state_rows_slot = host[5]
+        return PrefillOnlySlots(
+            input_ids=host[0],
+            positions=host[1],
+            slot_mapping=host[2],
+            cu_seqlens=host[3],
+            last_token=host[4],
+            state_rows=state_rows_slot,
+        )
+
+    def load(
+        self,
+        slots: PrefillOnlySlots,
+        host: rt.BucketHost,
+        batch: PrefillOnlyBatch,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        (
+            counts,
+            input_ids_rows,
+            positions_rows,
+            slot_mapping_rows,
+            cu_seqlens_rows,
+            last_token_rows,
+            state_rows_rows,
+        ) = host.begin()
+        counts.set_rows(live)
+        # input_ids (llama_hf.yaml:35): batch.input_ids, then zero
+        input_ids_rows.put(batch.input_ids, live.tokens)
+        input_ids_rows.check_index(live.tokens, self.dims.vocab)
+        # positions (llama_hf.yaml:36): batch.positions, then zero
+        positions_rows.put(batch.positions, live.tokens)
+        positions_rows.check_index(live.tokens, self.dims.max_position)
+        # slot_mapping (llama_hf.yaml:37): batch.slot_mapping, then zero
+        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+        slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
+        cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
+        cu_seqlens_rows.pad_repeat_last(live.requests + 1)
+        cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
+        # last_token (llama_hf.yaml:39): batch.last_token, then zero
+        last_token_rows.put(batch.last_token, live.requests)
+        last_token_rows.check_index(live.requests, live.tokens)
+        # state_rows (qwen3_next.yaml:24): batch.state_rows, then zero
+        if slots.state_rows is not None:
+            state_rows_rows.put(batch.state_rows, live.requests)
+            state_rows_rows.check_write_index(
+                live.requests,
+                self.dims.ssm_rows,
+                skips_negative=False,
+            )
+        host.push()
+
+    def bind(
+        self,
+        batch: PrefillOnlyBatch,
+        boundary: None,
+        live: PrefillExtents,
+    ) -> PrefillOnlySlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        state_rows_slot: Tensor | None = None
+        if rt.owns(self.layers, self.dims.kinds.recurrent):
+            state_rows_slot = rows.upload("state_rows", batch.state_rows)
+        slots = PrefillOnlySlots(
+            input_ids=rows.upload("input_ids", batch.input_ids),
+            positions=rows.upload("positions", batch.positions),
+            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
+            cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
+            last_token=rows.upload("last_token", batch.last_token),
+            state_rows=state_rows_slot,
+        )
+        rows.check_index("input_ids", self.dims.vocab)
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        rows.check_index("last_token", live.tokens)
+        if slots.state_rows is not None:
+            rows.check_write_index("state_rows", self.dims.ssm_rows, skips_negative=False)
+        return slots
+
+    def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+            "state_rows": 0,
+        }
+
+
+class _PrefillOnly(rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "qwen3_next"
+    runner = "prefill"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = PrefillOnlyInputs
+
+    def __init__(
+        self,
+        *,
+        model: PrefillOnlyModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        state: State,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        state.check(dims, backend.device)
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+        self.state = state
+
+    def extents(self, batch: PrefillOnlyBatch) -> PrefillExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: PrefillOnlySlots,
+        boundary: None,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(
+            input_ids=slots.input_ids,
+            positions=slots.positions,
+            batch=slots,
+            state_rows=slots.state_rows,
+            inputs_embeds=None,
+        )
+
+
+class PrefillOnly(_PrefillOnly[PrefillOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = PrefillResults

@@ -1,0 +1,66 @@
+# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc
+"""Sizes, state and layer ranges: what every runner of the family is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+rt.require_abi(1, __name__)
+
+FINGERPRINT = "sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """Sizes that are known when a runner is built."""
+
+    hidden: int  # config.text_config.hidden_size, qwen3_vl.yaml:15
+    vocab: int  # config.text_config.vocab_size, qwen3_vl.yaml:16
+    max_position: int  # config.text_config.max_position_embeddings, qwen3_vl.yaml:17
+    kv_rows: int  # given at build, llama_hf.yaml:12
+    context: int  # given at build, llama_hf.yaml:13
+    deepstack: int  # given at build, qwen3_vl.yaml:18
+    layer_count: int  # config.text_config.num_hidden_layers, qwen3_vl.yaml:25
+
+    @classmethod
+    def from_config(cls, config: object, *, kv_rows: int, context: int, deepstack: int) -> Dims:
+        """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        hidden = rt.config_int(config, "text_config.hidden_size")
+        vocab = rt.config_int(config, "text_config.vocab_size")
+        max_position = rt.config_int(config, "text_config.max_position_embeddings")
+        kv_rows = rt.build_int("kv_rows", kv_rows)
+        context = rt.build_int("context", context)
+        deepstack = rt.build_int("deepstack", deepstack)
+        layer_count = rt.config_int(config, "text_config.num_hidden_layers")
+        return cls(
+            hidden=hidden,
+            vocab=vocab,
+            max_position=max_position,
+            kv_rows=kv_rows,
+            context=context,
+            deepstack=deepstack,
+            layer_count=layer_count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Tensors that the graphs write in place. Their rows stand in dimension 0."""
+
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama_hf.yaml:20
+
+    def check(self, dims: Dims, device: torch.device) -> None:
+        """Raises StateError for a tensor with other rows or on another device."""
+        rt.check_state("kv", self.kv, dims.kv_rows, device)
+
+
+def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
+    """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
+    ranges = rt.even_ranges(dims.layer_count, of)  # qwen3_vl.yaml:25
+    return rt.stage_of(ranges, stage, of)

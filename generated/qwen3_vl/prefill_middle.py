@@ -1,0 +1,227 @@
+# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc
+"""qwen3_vl.prefill, middle stage: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn, Received
+from .family import FINGERPRINT, Dims, State
+from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
+
+# what the forward is given, always by keyword
+KEYWORDS = ("positions", "batch", "inputs_embeds", "deepstack")
+
+OutT = TypeVar("OutT")
+
+
+class PrefillMiddleBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def positions(self) -> rt.HostSource: ...  # [3, tokens] int64, qwen3_vl.yaml:34
+    @property
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, llama_hf.yaml:37
+    @property
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillMiddleSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    positions: Tensor  # [3, tokens] int64, qwen3_vl.yaml:34
+    slot_mapping: Tensor  # [tokens] int64, llama_hf.yaml:37
+    cu_seqlens: Tensor  # [requests + 1] int32, llama_hf.yaml:38
+
+
+class PrefillMiddleModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        positions: Tensor,
+        batch: PrefillMiddleSlots,
+        inputs_embeds: Tensor,
+        deepstack: Tensor | None,
+    ) -> object: ...
+
+
+class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="positions",
+                line="qwen3_vl.yaml:34",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                batch="positions",
+                host=True,
+                dim=1,
+            ),
+            rt.SlotInfo(
+                name="slot_mapping",
+                line="llama_hf.yaml:37",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping",
+                host=True,
+                of_state="kv",
+            ),
+            rt.SlotInfo(
+                name="cu_seqlens",
+                line="llama_hf.yaml:38",
+                axes=("requests",),
+                dtype=torch.int32,
+                padding="repeat_last",
+                role=rt.Role.OFFSETS,
+                of_axis="tokens",
+                batch="cu_seqlens",
+                host=True,
+            ),
+        )
+
+    def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "positions": (3, rows.tokens),
+            "slot_mapping": (rows.tokens,),
+            "cu_seqlens": (rows.requests + 1,),
+        }
+
+    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "positions", "slot_mapping", "cu_seqlens")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: PrefillExtents,
+        full: PrefillExtents,
+    ) -> PrefillMiddleSlots:
+        return PrefillMiddleSlots(
+            positions=host[0],
+            slot_mapping=host[1],
+            cu_seqlens=host[2],
+        )
+
+    def load(
+        self,
+        slots: PrefillMiddleSlots,
+        host: rt.BucketHost,
+        batch: PrefillMiddleBatch,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        counts, positions_rows, slot_mapping_rows, cu_seqlens_rows = host.begin()
+        counts.set_rows(live)
+        # positions (qwen3_vl.yaml:34): batch.positions, then zero
+        positions_rows.put(batch.positions, live.tokens)
+        positions_rows.check_index(live.tokens, self.dims.max_position)
+        # slot_mapping (llama_hf.yaml:37): batch.slot_mapping, then zero
+        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+        slot_mapping_rows.check_write_index(live.tokens, self.dims.kv_rows, skips_negative=False)
+        # cu_seqlens (llama_hf.yaml:38): batch.cu_seqlens, then the last live row again
+        cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
+        cu_seqlens_rows.pad_repeat_last(live.requests + 1)
+        cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
+        host.push()
+
+    def bind(
+        self,
+        batch: PrefillMiddleBatch,
+        boundary: Boundary,
+        live: PrefillExtents,
+    ) -> PrefillMiddleSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slots = PrefillMiddleSlots(
+            positions=rows.upload("positions", batch.positions),
+            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
+            cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
+        )
+        rows.check_index("positions", self.dims.max_position)
+        rows.check_write_index("slot_mapping", self.dims.kv_rows, skips_negative=False)
+        rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        return slots
+
+    def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
+
+
+class _PrefillMiddle(
+    rt.LaterStage[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots, Boundary, OutT]
+):
+    """What the places of this kind share."""
+
+    family = "qwen3_vl"
+    runner = "prefill"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = PrefillMiddleInputs
+    incoming_type = Received
+
+    def __init__(
+        self,
+        *,
+        model: PrefillMiddleModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        state: State,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        state.check(dims, backend.device)
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+        self.state = state
+
+    def extents(self, batch: PrefillMiddleBatch) -> PrefillExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: PrefillMiddleSlots,
+        boundary: Boundary,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(
+            positions=slots.positions,
+            batch=slots,
+            inputs_embeds=boundary.hidden_states,
+            deepstack=boundary.deepstack,
+        )
+
+
+class PrefillMiddle(_PrefillMiddle[Boundary]):
+    """A stage between two others: takes a boundary, hands one on."""
+
+    place = rt.Place.MIDDLE
+    outputs_type = HandedOn

@@ -1,0 +1,75 @@
+"""Boundaries of a family: the pipeline's, and one of its own for a runner that overrides fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ppcgc.emit.source import Code, Identifier, call, code, identifier, tuple_of
+from ppcgc.emit.tensors import BoundaryKeyView, boundary_view
+from ppcgc.ir import BoundaryKey, Family, Runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryView:
+    """A boundary module."""
+
+    module: Identifier
+    keys: tuple[BoundaryKeyView, ...]
+    axes: tuple[Identifier, ...]
+    key_names: Code
+    forwarded: Code
+    conditional: bool
+    crossing: tuple[Code, ...]
+    made: Code
+    resets: bool
+    imports_torch: bool
+
+
+def boundary_of(family: Family, runner: Runner) -> tuple[BoundaryKey, ...]:
+    """The keys that a runner's stages hand over."""
+    return family.pipeline.boundary if runner.boundary is None else runner.boundary
+
+
+def boundary_module(runner: Runner) -> str:
+    """The module with a runner's boundary."""
+    return "boundary" if runner.boundary is None else f"{runner.name}_boundary"
+
+
+def boundary_views(family: Family) -> tuple[BoundaryView, ...]:
+    """Every boundary module of a family."""
+    views = []
+    if any(runner.boundary is None for runner in family.runners) and family.pipeline.boundary:
+        views.append(_view(family, "boundary", family.pipeline.boundary))
+    for runner in family.runners:
+        if runner.boundary is not None:
+            views.append(_view(family, boundary_module(runner), runner.boundary))
+    return tuple(views)
+
+
+def _view(family: Family, module: str, keys: tuple[BoundaryKey, ...]) -> BoundaryView:
+    views = tuple(boundary_view(family, key) for key in keys)
+    axes = dict.fromkeys(extent.axis for key in keys for extent in key.shape if extent.axis)
+    return BoundaryView(
+        module=identifier(module),
+        keys=views,
+        axes=tuple(identifier(axis) for axis in axes),
+        key_names=_tuple("KEYS", tuple(view.key for view in views)),
+        forwarded=_tuple("FORWARDED", tuple(view.key for view in views if view.by_runtime)),
+        conditional=any(key.when is not None for key in keys),
+        crossing=tuple(code("({}, {})", view.key, view.crossing) for view in views),
+        made=call(
+            Code("return Boundary"),
+            tuple(code("{}={}", view.name, view.name) for view in views),
+            8,
+        ),
+        resets=any(view.reset is not None for view in views),
+        imports_torch=any(key.dtype != "model" for key in keys),
+    )
+
+
+def _tuple(name: str, items: tuple[Code, ...]) -> Code:
+    """``KEYS: tuple[str, ...] = (...)``, one a line where it is long."""
+    flat = f"{name}: tuple[str, ...] = {tuple_of(items)}"
+    if len(flat) <= 100:
+        return Code(flat)
+    return call(Code(f"{name}: tuple[str, ...] = "), items, 0)

@@ -1,0 +1,280 @@
+"""What the template of a kind of stage prints: finished names and code, nothing left to decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ppcgc.emit.batch_protocol import PathTree, ProtocolClass
+from ppcgc.emit.batch_reads import add_reads, condition_reads, count_reads, presence_reads
+from ppcgc.emit.batch_source import in_test, under
+from ppcgc.emit.boundaries import boundary_module, boundary_of
+from ppcgc.emit.forward_code import (
+    forward_call,
+    keyword_names,
+    keywords_of,
+    model_forward,
+)
+from ppcgc.emit.hooks_code import HookView, hook_table, hook_views, ineligible_lines, workspaces
+from ppcgc.emit.imports import import_line, in_import_order
+from ppcgc.emit.names import class_name
+from ppcgc.emit.slot_bind import bind_checks
+from ppcgc.emit.slot_code import BODY, SlotCode
+from ppcgc.emit.slot_facts import capture_fill, slot_info
+from ppcgc.emit.slot_load import load_statements
+from ppcgc.emit.slots_view import SlotsClass, allocation, binding, slots_classes
+from ppcgc.emit.source import (
+    WIDTH,
+    Code,
+    Identifier,
+    call,
+    class_header,
+    code,
+    docstring,
+    identifier,
+    lines,
+    signature,
+)
+from ppcgc.ir import STAGE_GROUPS, AbsentError, Family, Place
+from ppcgc.plan import KindPlan, RunnerPlan
+
+WHAT = {
+    Place.ONLY: "The whole model in one stage.",
+    Place.FIRST: "The first stage: takes the batch, hands on a boundary.",
+    Place.MIDDLE: "A stage between two others: takes a boundary, hands one on.",
+    Place.LAST: "The last stage: takes a boundary, gives the outputs.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceView:
+    """The runner class of one place."""
+
+    name: Identifier
+    doc: Code
+    place: Code
+    outputs: Identifier
+    outputs_type: Identifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindView:
+    """A module: the slots of one kind of stage and the runner classes of its places."""
+
+    module: Identifier
+    doc: Code
+    imports: tuple[Code, ...]
+    later: bool
+    batch: Identifier
+    protocols: tuple[ProtocolClass, ...]
+    slots: Identifier
+    slots_classes: tuple[SlotsClass, ...]
+    hooks: tuple[HookView, ...]
+    hooks_class: Identifier
+    hook_table: Code
+    workspaces: tuple[Code, ...]
+    model: Identifier
+    model_forward: Code
+    keyword_names: Code
+    inputs: Identifier
+    inputs_header: Code
+    table: tuple[Code, ...]
+    shapes: tuple[Code, ...]
+    host_slots: Code
+    full_shapes: bool
+    allocate: tuple[Code, ...]
+    allocated: Code
+    host_unpack: Code
+    loads: bool
+    load: Code
+    bind: tuple[Code, ...]
+    bound: Code
+    bind_checks: Code | None
+    capture_fills: tuple[Code, ...]
+    absent: tuple[tuple[Code, Code], ...]
+    ineligible: Code | None
+    base: Identifier
+    base_header: Code
+    forward: Code
+    signatures: dict[str, Code]
+    places: tuple[PlaceView, ...]
+
+
+def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
+    runner = planned.runner.name
+    name = (runner, kind.name)
+    slots = [SlotCode(family, slot, kind.places) for slot in kind.slots]
+    in_block = [slot for slot in slots if slot.in_block]
+    later = kind.places[0] in STAGE_GROUPS["later"]
+    view, extents = class_name(*name, "slots"), class_name(runner, "extents")
+    batch, inputs = class_name(*name, "batch"), class_name(*name, "inputs")
+    base = identifier(f"_{class_name(*name)}")
+    load = [statement for slot in slots for statement in load_statements(slot)]
+    allocate, allocated = allocation(slots, *name)
+    bind, bound = binding(slots, *name)
+    keywords = keywords_of(
+        planned, kind.places[0], slots, view, boundary_of(family, planned.runner)
+    )
+    conditions = ineligible_lines(family, planned)
+    boundary = identifier("Boundary") if later else Code("None")
+    typed = (extents, batch, Code("Dims"), view)
+    return KindView(
+        module=identifier(f"{runner}_{kind.name}"),
+        doc=docstring(_doc(family, planned, kind)),
+        imports=_imports(family, planned, kind, extents),
+        later=later,
+        batch=batch,
+        protocols=tuple(_batch_tree(family, planned, slots).classes(*name, "batch")),
+        slots=view,
+        slots_classes=tuple(slots_classes(slots, *name)),
+        hooks=hook_views(planned, extents, batch, view, *name),
+        hooks_class=class_name(*name, "hooks"),
+        hook_table=hook_table(planned),
+        workspaces=workspaces(family, planned),
+        model=class_name(*name, "model"),
+        model_forward=model_forward(keywords),
+        keyword_names=keyword_names(keywords),
+        inputs=inputs,
+        inputs_header=class_header(inputs, Code("rt.Inputs"), typed),
+        table=tuple(slot_info(slot, 12) for slot in slots),
+        shapes=tuple(code("{}: {}", slot.key, slot.shape("rows")) for slot in slots),
+        host_slots=call(
+            Code("return self.block"), (Code("rows"), *(slot.key for slot in in_block)), BODY
+        ),
+        full_shapes=any(not slot.in_block or slot.slot.mirror is not None for slot in slots),
+        allocate=tuple(allocate),
+        allocated=allocated,
+        host_unpack=_unpack(["counts", *(str(slot.rows) for slot in in_block)]),
+        loads=bool(load),
+        load=lines(load, BODY),
+        bind=tuple(bind),
+        bound=bound,
+        bind_checks=_bind_checks(slots),
+        capture_fills=_capture_fills(slots),
+        absent=tuple((in_test(s.source()), s.key) for s in slots if s.wants_eager_when_absent()),
+        ineligible=lines(conditions, BODY) if conditions else None,
+        base=base,
+        base_header=class_header(
+            base,
+            Code("rt.LaterStage" if later else "rt.EntryStage"),
+            (*typed, *((boundary,) if later else ()), Code("OutT")),
+        ),
+        forward=forward_call(keywords),
+        signatures=_signatures(extents, batch, view, boundary),
+        places=tuple(_place_view(runner, place) for place in kind.places),
+    )
+
+
+def _doc(family: Family, planned: RunnerPlan, kind: KindPlan) -> str:
+    places = " and ".join(place.value for place in kind.places)
+    stages = "stage" if len(kind.places) == 1 else "stages"
+    return (
+        f"{family.name}.{planned.runner.name}, {places} {stages}: slots, how a batch fills them, "
+        "runners."
+    )
+
+
+def _signatures(
+    extents: Identifier, batch: Identifier, slots: Identifier, boundary: Code
+) -> dict[str, Code]:
+    rows, live = code("rows: {}", extents), code("live: {}", extents)
+    shapes = Code("dict[str, tuple[int, ...]]")
+    given = code("batch: {}", batch)
+    carried = code("boundary: {}", boundary)
+    passed = (code("slots: {}", slots), carried, rows, Code("made: rt.Made"))
+    return {
+        "shapes": signature("shapes", (rows,), shapes, 4),
+        "host_slots": signature("host_slots", (rows,), Code("tuple[rt.HostSlot, ...]"), 4),
+        "bind": signature("bind", (given, carried, live), slots, 4),
+        "capture_fills": signature(
+            "capture_fills", (code("padded: {}", extents),), Code("dict[str, float]"), 4
+        ),
+        "absent": signature("absent", (given,), Code("str | None"), 4),
+        "ineligible": signature("ineligible", (given, live), Code("str | None"), 4),
+        "extents": signature("extents", (given,), extents, 4),
+        "choose": signature("choose", (live,), code("rt.Choice[{}]", extents), 4),
+        "forward": signature("forward", passed, Code("object"), 4),
+    }
+
+
+def _imports(
+    family: Family, planned: RunnerPlan, kind: KindPlan, extents: Identifier
+) -> tuple[Code, ...]:
+    """Imports of the family's own modules, in the order a sorter would give them."""
+    runner = planned.runner.name
+    later = kind.places[0] in STAGE_GROUPS["later"]
+    hands_on = any(place not in STAGE_GROUPS["last"] for place in kind.places)
+    gives = any(place in STAGE_GROUPS["last"] for place in kind.places)
+    boundary = [
+        *(["Boundary"] if later or hands_on else []),
+        *(["HandedOn"] if hands_on else []),
+        *(["Received"] if later else []),
+    ]
+    results = [str(class_name(runner, word)) for word in ("outputs", "results")] if gives else []
+    shared = ["AXES", "BUCKETS", "COLUMNS", "COUNTS", str(extents), *results, "choose", "extents"]
+    modules = {
+        boundary_module(planned.runner): boundary,
+        "family": ["FINGERPRINT", "Dims", *(["State"] if family.states else [])],
+        runner: shared,
+    }
+    return tuple(
+        import_line(module, in_import_order(names))
+        for module, names in sorted(modules.items())
+        if names
+    )
+
+
+def _unpack(names: list[str]) -> Code:
+    """``counts, input_ids_rows = host.begin()``, on several lines where it is long."""
+    if len(names) == 1:
+        return Code(f"({names[0]},) = host.begin()")
+    flat = f"{', '.join(names)} = host.begin()"
+    if len(flat) + BODY <= WIDTH:
+        return Code(flat)
+    inner = "".join(f"\n{' ' * (BODY + 4)}{name}," for name in names)
+    return Code(f"({inner}\n{' ' * BODY}) = host.begin()")
+
+
+def _bind_checks(slots: list[SlotCode]) -> Code | None:
+    """Checks of host rows in an eager step; of a slot that may be missing, where it is there."""
+    statements: list[Code] = []
+    for slot in slots:
+        checks = bind_checks(slot)
+        if checks and slot.condition("live") is not None:
+            statements.append(code("if {} is not None:", slot.on_view()))
+            checks = list(map(under, checks))
+        statements += checks
+    return lines(statements, BODY) if statements else None
+
+
+def _capture_fills(slots: list[SlotCode]) -> tuple[Code, ...]:
+    """``"slot_mapping": 0`` for each slot whose rows do not follow from its role at capture."""
+    fills = ((slot.key, capture_fill(slot)) for slot in slots)
+    return tuple(code("{}: {}", key, fill) for key, fill in fills if fill is not None)
+
+
+def _batch_tree(family: Family, planned: RunnerPlan, slots: list[SlotCode]) -> PathTree:
+    tree = PathTree()
+    add_reads(tree, [read for read in count_reads(family, planned) if read.type == "int"])
+    for slot in sorted(slots, key=lambda slot: not slot.slot.cast):  # the uncast one has the say
+        path = slot.batch_path()
+        if path is not None:
+            type_ = Code("rt.HostSource" if slot.on_host else "Tensor")
+            optional = not isinstance(slot.slot.absent, AbsentError) and not slot.on_host
+            tree.add(path, type_, slot.annotation(), optional=optional)
+        if slot.slot.mirror is not None:
+            note = code("{}, its host twin", slot.annotation())
+            tree.add(slot.slot.mirror.path, Code("rt.HostSource"), note, optional=False)
+    add_reads(tree, [*count_reads(family, planned), *presence_reads(planned)])
+    add_reads(tree, condition_reads(planned))
+    return tree
+
+
+def _place_view(runner: str, place: Place) -> PlaceView:
+    gives_outputs = place in STAGE_GROUPS["last"]
+    return PlaceView(
+        name=class_name(runner, place.value),
+        doc=docstring(WHAT[place]),
+        place=Code(f"rt.Place.{place.name}"),
+        outputs=class_name(runner, "results") if gives_outputs else identifier("HandedOn"),
+        outputs_type=class_name(runner, "outputs") if gives_outputs else identifier("Boundary"),
+    )

@@ -1,0 +1,69 @@
+"""What an eager step binds for one slot: the batch's own rows, uncopied, at live size."""
+
+from __future__ import annotations
+
+from ppcgc.emit.batch_source import source_expression
+from ppcgc.emit.slot_code import BODY, SlotCode
+from ppcgc.emit.slot_load import absent_value, each_row
+from ppcgc.emit.slot_roles import role_check
+from ppcgc.emit.source import Code, call, code, identifier
+from ppcgc.expr.tree import Symbol
+from ppcgc.expr.walk import refs
+from ppcgc.ir import (
+    AbsentFill,
+    BatchSource,
+    BoundarySource,
+    CallerSource,
+    ComputeSource,
+    ConstSource,
+    GraphSource,
+    HookSource,
+)
+
+
+def bind_expression(slot: SlotCode, head: str, indent: int) -> Code:
+    """``head`` and the slot of an eager step."""
+    match slot.slot.source:
+        case BatchSource():
+            return _from_batch(slot, head, indent)
+        case BoundarySource(key=key):
+            return Code(f"{head}boundary.{identifier(key)}")
+        case ComputeSource(expr=expr) if any(r.symbol is Symbol.ROW for r in refs(expr)):
+            parts = (slot.key, each_row(slot, expr, "live"), *slot.dim_word())
+            return call(Code(f"{head}rows.computed"), parts, indent, after=1)
+        case ComputeSource(expr=expr):
+            value = slot.binding.python(expr)
+        case ConstSource(value=constant):
+            value = slot.binding.value(constant)
+        case CallerSource() | GraphSource() | HookSource():
+            value = Code("0")
+    return call(Code(f"{head}rows.filled"), (slot.key, value), indent, after=1)
+
+
+def _from_batch(slot: SlotCode, head: str, indent: int) -> Code:
+    verb = "rows.upload" if slot.on_host else "rows.own"
+    if slot.slot.host_only:
+        verb = "rows.on_host"
+    if slot.wants_eager_when_absent():
+        verb += "_if_given"
+    absent: tuple[Code, ...] = ()
+    if isinstance(slot.slot.absent, AbsentFill):
+        absent = (code("absent={}", absent_value(slot)),)
+    words = (*slot.cast_word(), *slot.broadcast_word(), *absent)
+    return call(Code(head + verb), (slot.key, slot.source(), *words), indent, after=1)
+
+
+def bind_mirror(slot: SlotCode, head: str, indent: int) -> Code:
+    """The host twin of an eager step."""
+    mirror = slot.slot.mirror
+    if mirror is None:
+        raise TypeError(f"slot {slot.slot.qualified} has no mirror")
+    absent = (Code("absent=0"),) if mirror.optional else ()
+    parts = (slot.key, source_expression(mirror.path), *absent)
+    return call(Code(f"{head}rows.on_host"), parts, indent, after=1)
+
+
+def bind_checks(slot: SlotCode) -> list[Code]:
+    """Checks of an eager step's host rows, as a load makes them."""
+    indent = BODY if slot.condition("live") is None else BODY + 4
+    return role_check(slot, indent, Code("rows"), slot.key)

@@ -1,0 +1,112 @@
+"""Capture of a pipeline: all ranks take bucket after bucket together.
+
+Note [a bucket belongs to all ranks or to none]
+    A rank without the graph of a bucket would run eagerly while the others replay. So the ranks
+    vote after each warm-up and each capture, and a bucket that one of them could not capture is
+    dropped by all; its steps run eagerly everywhere, with the reason in every report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+
+import torch
+
+from ppcgc.runtime.capture import AnyBucket, Progress, in_order, label, record, warm_up
+from ppcgc.runtime.collecting import garbage_held
+from ppcgc.runtime.errors import CaptureError, GraphRequiredError, PeerError
+from ppcgc.runtime.pipeline.board import Board
+from ppcgc.runtime.pipeline.handoff import AnyRunner
+
+Body = Callable[[AnyRunner, AnyBucket], Callable[[], None]]
+GOOD, DROP, FATAL = "good", "drop", "fatal"
+
+
+def capture_together(
+    runners: Sequence[AnyRunner],
+    board: Board,
+    body: Body,
+    *,
+    order: str = "descending",
+    progress: Progress | None = None,
+) -> Mapping[str, str]:
+    """Warm up and capture every bucket; the dropped ones, by label without the place, and why.
+
+    ``body`` gives the region to capture. Raises on every rank: the error of the model or of
+    ppcgc where it happened, PeerError elsewhere; CaptureError when a runner has no bucket left,
+    GraphRequiredError when it may not do without one.
+    """
+    for runner in runners:
+        runner.close()
+        runner.dropped.clear()
+        runner.allocate()
+    try:
+        with torch.inference_mode(False), garbage_held():
+            for runner, bucket in in_order(runners, order):
+                _together(board, runner, bucket, "warm up", progress, lambda r, b: warm_up(r, b))
+            for runner, bucket in in_order(runners, order):
+                if bucket.padded not in runner.dropped:
+                    _together(
+                        board,
+                        runner,
+                        bucket,
+                        "capture",
+                        progress,
+                        lambda r, b: record(r, b, body(r, b)),
+                    )
+        _check_left(runners)
+    except BaseException:
+        for runner in runners:
+            runner.close()
+        raise
+    for runner in runners:
+        runner.mark_captured()
+    return dict(
+        chain.from_iterable(
+            ((f"{runner.runner} {padded}", why) for padded, why in runner.dropped.items())
+            for runner in runners
+        )
+    )
+
+
+def _together(
+    board: Board,
+    runner: AnyRunner,
+    bucket: AnyBucket,
+    doing: str,
+    progress: Progress | None,
+    act: Callable[[AnyRunner, AnyBucket], None],
+) -> None:
+    if progress is not None:
+        progress(f"{doing} {label(runner, bucket)}")
+    problem: Exception | None = None
+    try:
+        act(runner, bucket)
+    except Exception as error:
+        problem = error
+    kind = GOOD if problem is None else DROP if isinstance(problem, CaptureError) else FATAL
+    text = "" if problem is None else f"{type(problem).__name__}: {problem}"
+    votes = board.exchange(f"vote on {runner.runner} {bucket.padded}", json.dumps([kind, text]))
+    for rank, (vote, why) in enumerate(map(json.loads, votes)):
+        if vote == FATAL:
+            if problem is not None:
+                raise problem
+            raise PeerError(f"rank {rank} could not {doing} {runner.runner} {bucket.padded}: {why}")
+        if vote == DROP and bucket.padded not in runner.dropped:
+            runner.drop(bucket.padded, f"rank {rank}: {why}")
+
+
+def _check_left(runners: Sequence[AnyRunner]) -> None:
+    for runner in runners:
+        if not runner.dropped:
+            continue
+        padded, why = next(iter(runner.dropped.items()))
+        if len(runner.dropped) == len(runner.table):
+            raise CaptureError(f"{runner}: no bucket could be captured on all ranks; {why}")
+        if runner.require_graph:
+            raise GraphRequiredError(
+                f"{runner}: bucket {padded} could not be captured on all ranks, and the spec says "
+                f"`require_graph: true`; {why}"
+            )

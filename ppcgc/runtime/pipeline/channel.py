@@ -1,0 +1,106 @@
+"""Headers from rank to rank, each passed on at once, over gloo on the hosts."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ppcgc.runtime.pipeline.faults import Faults
+from ppcgc.runtime.pipeline.groups import Edge, Group
+from ppcgc.runtime.pipeline.header import Header, decode, encode, header_size, note_bytes
+
+_NUMBERS, _NOTE = 0, 1  # tags
+
+
+class HeaderChannel:
+    """Sends to the next rank, receives from the one before.
+
+    At most ``ahead`` headers are under way: so far can a rank run ahead of the next one.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        incoming: Edge | None,
+        outgoing: Edge | None,
+        faults: Faults,
+        *,
+        columns: int,
+        ahead: int,
+    ) -> None:
+        self._group, self._faults = group, faults
+        self._incoming, self._outgoing = incoming, outgoing
+        self._columns, self._ahead = columns, ahead
+        self._under_way: deque[tuple[int, list[tuple[dist.Work, Tensor]]]] = deque()
+
+    def send(self, header: Header) -> None:
+        """To the next rank, if there is one. Raises PeerError kinds."""
+        edge = self._outgoing
+        if edge is None:
+            return
+        while len(self._under_way) >= self._ahead:
+            self._settle_one(edge)
+        numbers, note = encode(header, self._columns)
+        works = [(self._post(numbers, edge, _NUMBERS, header.step), numbers)]
+        if note is not None:
+            works.append((self._post(note, edge, _NOTE, header.step), note))
+        self._under_way.append((header.step, works))
+
+    def _post(self, data: Tensor, edge: Edge, tag: int, step: int) -> dist.Work:
+        try:
+            work = dist.isend(data, dst=edge.peer, group=self._group, tag=tag)
+        except RuntimeError as problem:  # the connection is known to be gone already
+            reason = str(problem).splitlines()[0]
+            raise self._faults.verdict(
+                peer=edge.stage, step=step, what="the header to be taken", late=False, why=reason
+            ) from None
+        if work is None:
+            raise RuntimeError("isend gave no work although this rank is in the group")
+        return work
+
+    def _settle_one(self, edge: Edge) -> None:
+        step, works = self._under_way.popleft()
+        while works:
+            work, _ = works.pop()
+            self._faults.wait_on_host(
+                work, peer=edge.stage, step=step, what="the header to be taken"
+            )
+
+    def settle(self) -> None:
+        """Wait until every header was taken."""
+        while self._under_way and self._outgoing is not None:
+            self._settle_one(self._outgoing)
+
+    def receive(self, step: int) -> Header:
+        """The next header of the rank before, passed on already. Raises PeerError kinds."""
+        numbers = torch.empty(header_size(self._columns), dtype=torch.int64)
+        self._take(numbers, _NUMBERS, step)
+        note = None
+        if note_bytes(numbers):
+            note = torch.empty(note_bytes(numbers), dtype=torch.uint8)
+            self._take(note, _NOTE, step)
+        header = decode(numbers, note)
+        self.send(header)
+        return header
+
+    def _take(self, into: Tensor, tag: int, step: int) -> None:
+        edge = self._incoming
+        if edge is None:
+            raise RuntimeError("the first rank receives no header")
+        try:
+            work = dist.irecv(into, src=edge.peer, group=self._group, tag=tag)
+        except RuntimeError as problem:
+            reason = str(problem).splitlines()[0]
+            raise self._faults.verdict(
+                peer=edge.stage, step=step, what="the header", late=False, why=reason
+            ) from None
+        if work is None:
+            raise RuntimeError("irecv gave no work although this rank is in the group")
+        self._faults.wait_on_host(work, peer=edge.stage, step=step, what="the header")
+
+    def drop(self) -> None:
+        """Forget what is under way: see Note [a failure cascades] in ``faults``."""
+        self._under_way.clear()

@@ -1,0 +1,69 @@
+"""Waiting for other ranks, never without an end, and whom to blame when it was in vain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import torch.distributed as dist
+
+from ppcgc.runtime.errors import PeerError
+from ppcgc.runtime.pipeline.board import Board, Failure
+
+# Note [a failure cascades]
+# A rank that gives up says why on the board, then drops its process groups. That closes its
+# connections, so a neighbour that waits for it wakes at once, reads the board and gives up in
+# turn. Nobody needs a thread that watches, and a step costs nothing for it.
+
+
+class Faults:
+    """Turns what a wait raises into an error that names the rank and the step.
+
+    A wait ends within ``timeout`` seconds, and GRACE more to find out who is at fault.
+    """
+
+    def __init__(self, board: Board, timeout: float) -> None:
+        self.board = board
+        self.timeout = timeout
+
+    def wait_on_host(self, work: dist.Work, *, peer: int, step: int, what: str) -> None:
+        """Block this thread until ``work`` is done. Raises PeerError kinds."""
+        start = time.monotonic()
+        try:
+            work.wait(timedelta(seconds=self.timeout))
+        except RuntimeError as problem:
+            late = time.monotonic() - start >= 0.9 * self.timeout
+            reason = str(problem).splitlines()[0]
+            raise self.verdict(peer=peer, step=step, what=what, late=late, why=reason) from None
+        finally:
+            del work  # the traceback must not keep the connection open: Note [a failure cascades]
+
+    def poll(self, done: Callable[[], bool], *, peer: int, step: int, what: str) -> None:
+        """Block this thread until the device says it is done. Raises PeerError kinds."""
+        deadline = time.monotonic() + self.timeout
+        ask = time.monotonic() + 0.1
+        while not done():
+            now = time.monotonic()
+            if now > deadline:
+                raise self.verdict(peer=peer, step=step, what=what, late=True, why="")
+            if now > ask:
+                self.board.raise_failure()
+                ask = now + 0.1
+            time.sleep(0)
+
+    def verdict(self, *, peer: int, step: int, what: str, late: bool, why: str) -> PeerError:
+        """The failure that stands on the board, or a new one of the rank that is at fault."""
+        known = self.board.failure()
+        if known is None:
+            failure = self._of(peer, step, what, late=late, why=why)
+            known = self.board.publish(failure)
+        return known.error()
+
+    def _of(self, peer: int, step: int, what: str, *, late: bool, why: str) -> Failure:
+        if not late:
+            gone = f"its connection to rank {self.board.rank} is gone ({why})"
+            return Failure(rank=peer, step=step, what=f"{gone}, which waited for {what}")
+        blamed = self.board.culprit(peer)
+        detail = f"rank {self.board.rank} waited {self.timeout:g} s for {what} of rank {peer}"
+        return Failure(rank=blamed, step=step, what=detail, late=True)

@@ -1,0 +1,124 @@
+"""A runner as the module of a ``torch.distributed.pipelining`` stage, for people with schedules.
+
+Note [a schedule keeps every output]
+    A schedule waits for its sends, and merges the last stage's outputs, only after the last
+    microbatch. A graph writes one address, so a bare captured stage would send and merge the last
+    microbatch many times, without an error. Here each microbatch has an output slot of its own.
+
+Note [shapes are given, never inferred]
+    Without shapes on every stage, a schedule calls the module once more on uninitialised memory
+    to learn them, which would write garbage into a KV cache; and rows that do not divide evenly
+    come back stale, without an error. So all microbatches have the same rows, given beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ppcgc.runtime.arena import DeviceArena
+from ppcgc.runtime.errors import MicrobatchError
+from ppcgc.runtime.pipeline.handoff import AnyRunner
+from ppcgc.runtime.pipeline.layout import layout_of
+from ppcgc.runtime.stage import LaterStage
+
+
+class Microbatched(nn.Module):
+    """``n`` microbatches of ``rows`` live rows each go through ``runner`` in a schedule.
+
+    ``rows`` are extents of the runner (or a tuple in the order of its axes). Before each
+    ``schedule.eval`` give the batches to ``load``; tensors of the schedule are the boundary
+    alone. The received boundary is copied into the runner's slots, and the outputs into the
+    microbatch's slot. For inference only.
+    """
+
+    def __init__(self, runner: AnyRunner, n: int, *, rows: Sequence[int]) -> None:
+        super().__init__()
+        kind: Any = type(next(iter(runner.buckets)))
+        self.runner = runner
+        self.rows = kind(*rows)
+        self._batches: list[Any] = []
+        self._next = 0
+        self._takes = (
+            layout_of(runner.incoming.buffers, self.rows) if isinstance(runner, LaterStage) else ()
+        )
+        self._slots = [
+            runner.outputs.buffers(DeviceArena(runner.device), self.rows, self.rows)
+            for _ in range(n)
+        ]
+
+    def load(self, batches: Sequence[Any]) -> None:
+        """The batches of the next run of the schedule, one a microbatch, in order.
+
+        Raises MicrobatchError for another number of them, or one with other rows.
+        """
+        if len(batches) != len(self._slots):
+            raise MicrobatchError(
+                f"{self.runner}: {len(batches)} batches for {len(self._slots)} microbatches"
+            )
+        for number, batch in enumerate(batches):
+            live = self.runner.extents(batch)
+            if live != self.rows:
+                raise MicrobatchError(
+                    f"{self.runner}: microbatch {number} has {live}, all must have {self.rows}: a "
+                    "schedule cannot carry uneven microbatches; split the batch evenly"
+                )
+        self._batches, self._next = list(batches), 0
+
+    def pipeline_stage(self, index: int, of: int, *, group: Any = None) -> Any:
+        """A ``PipelineStage`` of this module, number ``index`` of ``of``, with all shapes."""
+        from torch.distributed.pipelining import PipelineStage
+
+        return PipelineStage(
+            self,
+            index,
+            of,
+            self.runner.device,
+            input_args=self._inputs(),
+            output_args=tuple(torch.empty_like(t) for t in _tensors(self._slots[0])),
+            group=group,
+        )
+
+    def _inputs(self) -> tuple[Tensor, ...]:
+        return tuple(
+            torch.empty(entry.shape, dtype=entry.dtype, device=self.runner.device)
+            for entry in self._takes
+        )
+
+    def forward(self, *received: Tensor) -> Any:
+        """One microbatch: its outputs, in their own slot until the next run of the schedule."""
+        number = self._next
+        if number >= len(self._batches):
+            raise MicrobatchError(
+                f"{self.runner}: microbatch {number} has no batch, {len(self._batches)} were given;"
+                " call load with the batches before each run of the schedule"
+            )
+        self._next += 1
+        outputs = self._run(self._batches[number], received)
+        slot = self._slots[number]
+        for kept, made in zip(_tensors(slot), _tensors(outputs), strict=True):
+            kept.copy_(made)
+        kept_all = tuple(_tensors(slot))
+        return kept_all[0] if len(kept_all) == 1 else kept_all
+
+    def _run(self, batch: Any, received: tuple[Tensor, ...]) -> Any:
+        runner: Any = self.runner
+        if not self._takes:
+            return runner.run(batch)
+        shapes = [tuple(tensor.shape) for tensor in received]
+        if shapes != [entry.shape for entry in self._takes]:
+            raise MicrobatchError(
+                f"{self.runner}: received {shapes}, all microbatches must have "
+                f"{', '.join(map(str, self._takes))}"
+            )
+        keys = [entry.key for entry in self._takes]
+        slots = next(iter(runner.table.values())).boundary
+        return runner.run(batch, type(slots)(**dict(zip(keys, received, strict=True))))
+
+
+def _tensors(outputs: Any) -> list[Tensor]:
+    return [getattr(outputs, field.name) for field in fields(outputs)]

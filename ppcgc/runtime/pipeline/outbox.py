@@ -1,0 +1,64 @@
+"""Blocks on their way to the next rank.
+
+Note [a send reads until it is done]
+    A send that is under way reads its block still, and the next replay writes the stage's one
+    output address. So each batch in flight has an output slot of its own: the live bytes are
+    copied there and sent from there, and a slot is written again only after its send is done.
+    With one batch in flight nothing is copied; the next step waits for the send instead.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.pipeline.transport import Transfer, Transport
+
+
+class Outbox:
+    """``slots`` batches may be in flight; ``nbytes`` is the size of the largest block."""
+
+    def __init__(self, slots: int, nbytes: int, device: torch.device) -> None:
+        count = slots if slots > 1 else 0
+        self._slots = [torch.empty(nbytes, dtype=torch.uint8, device=device) for _ in range(count)]
+        self._sends: list[tuple[Transfer, Tensor] | None] = [None] * max(1, slots)
+        self._turn = 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(slot.nbytes for slot in self._slots)
+
+    def before_step(self) -> None:
+        """With one batch in flight, wait until its block may be written again."""
+        if not self._slots:
+            self._settle(0)
+
+    def send(self, block: Tensor, transport: Transport, step: int) -> None:
+        """Send a block that the next step will overwrite. Raises PeerError kinds."""
+        self._turn = turn = (self._turn + 1) % len(self._sends)
+        self._settle(turn)
+        if self._slots:
+            block = self._slots[turn][: block.numel()].copy_(block)
+        self._sends[turn] = (transport.send(block, step), block)
+
+    def send_own(self, block: Tensor, transport: Transport, step: int) -> None:
+        """Send a block that nobody will write again; it is kept until it has gone."""
+        self._turn = turn = (self._turn + 1) % len(self._sends)
+        self._settle(turn)
+        self._sends[turn] = (transport.send(block, step), block)
+
+    def _settle(self, turn: int) -> None:
+        under_way, self._sends[turn] = self._sends[turn], None
+        if under_way is not None:
+            under_way[0].wait()
+
+    def settle(self, *, on_host: bool = False) -> None:
+        """Wait for all sends; ``on_host`` until they have really gone."""
+        for turn, under_way in enumerate(self._sends):
+            if under_way is not None and on_host:
+                under_way[0].confirm()
+            self._settle(turn)
+
+    def drop(self) -> None:
+        """Forget what is under way: see Note [a failure cascades] in ``faults``."""
+        self._sends = [None] * len(self._sends)

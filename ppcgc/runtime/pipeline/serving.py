@@ -1,0 +1,315 @@
+"""A rank of a pipeline that serves: the same steps on all ranks, chosen by the first.
+
+A step, on every rank: the first rank chooses and sends a header; each rank loads its slots,
+takes the boundary into them, replays, and hands on. Every rank is called with the same batches
+in the same order, since each fills its own slots from them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed import distributed_c10d as c10d
+
+from ppcgc.runtime.capture import AnyBucket, Progress
+from ppcgc.runtime.errors import (
+    BuildError,
+    NotCapturedError,
+    PeerError,
+    TransportError,
+)
+from ppcgc.runtime.pipeline.agreement import agree, terms_of
+from ppcgc.runtime.pipeline.board import Board, Failure
+from ppcgc.runtime.pipeline.capturing import capture_together
+from ppcgc.runtime.pipeline.channel import HeaderChannel
+from ppcgc.runtime.pipeline.faults import Faults
+from ppcgc.runtime.pipeline.groups import open_groups, own_lane
+from ppcgc.runtime.pipeline.handoff import AnyRunner, HandOff
+from ppcgc.runtime.pipeline.header import Header, Path
+from ppcgc.runtime.pipeline.outbox import Outbox
+from ppcgc.runtime.pipeline.report import PipelineReport
+from ppcgc.runtime.pipeline.steps import Refused, Steps
+from ppcgc.runtime.pipeline.transport import Transport, check_transport, open_transport
+from ppcgc.runtime.pipeline.transport.eager import EagerTransport
+
+_opened = itertools.count()  # all ranks open their pipelines in one order, as they do groups
+
+
+class Pipeline:
+    """This rank's stage among the ranks of a pipeline.
+
+    ``runners`` are this stage's own, built with the same names in the same order on all ranks.
+    ``transport`` overrides what their spec declares; ``in_flight`` batches may be on their way
+    to the next rank; every wait for another rank ends within ``timeout`` seconds (and some half a
+    second more to find out who is at fault). ``lanes`` are lists of ranks, one for each pipeline
+    of the world, in the order of their stages: one pipeline of all ranks by default.
+
+    Opening it compares the ranks: AgreementError, on all of them, names two that differ and both
+    values. Other errors: BuildError without a process group, TransportError, HandOffTimeoutError
+    for a rank that does not come.
+    """
+
+    def __init__(
+        self,
+        runners: Sequence[AnyRunner],
+        *,
+        transport: str | None = None,
+        in_flight: int = 2,
+        timeout: float = 30.0,
+        lanes: Sequence[Sequence[int]] | None = None,
+        store: c10d.Store | None = None,
+    ) -> None:
+        if not runners or in_flight < 1:
+            raise BuildError("a pipeline has at least one runner, and one batch in flight")
+        lane = own_lane(lanes)
+        everyone = lanes if lanes is not None else [lane.ranks]
+        self.rank, self.size = lane.stage, lane.size
+        self.timeout = timeout
+        self.dropped: Mapping[str, str] = {}
+        self._runners = list(runners)
+        self._handoffs = [HandOff(runner) for runner in runners]
+        self._numbers = {runner.runner: number for number, runner in enumerate(runners)}
+        self._names = [transport or runner.transport for runner in runners]
+        self._device = runners[0].device
+        for name in self._names:
+            check_transport(name, self._device)
+        if "symmetric" in self._names and len(set(self._names)) > 1:
+            raise TransportError(
+                f"transports {', '.join(self._names)}: the runners of a rank share their blocks, "
+                "and `symmetric` cannot share them with another transport; give all runners one"
+            )
+        self._board = Board(
+            c10d.PrefixStore(f"ppcgc/{next(_opened)}/{lane.number}", store or _own_store()),
+            rank=self.rank,
+            size=self.size,
+            timeout=timeout,
+        )
+        self._faults = Faults(self._board, timeout)
+        self.fingerprint = agree(self._board, terms_of(self._handoffs, self._names))
+        self._groups = open_groups(
+            everyone, lane, self._device, timeout, captured="captured" in self._names
+        )
+        self._failed: str | None = None
+        self._closed = self._connected = False
+        try:
+            self._connect(in_flight)
+        except BaseException as problem:
+            self._give_up(problem)
+            raise
+
+    def _connect(self, in_flight: int) -> None:
+        ends = (self._device, self._groups.incoming, self._groups.outgoing, self._faults)
+        self._messages = EagerTransport(*ends)
+        self._transports: dict[str, Transport] = {
+            name: open_transport(name, *ends) for name in dict.fromkeys(self._names)
+        }
+        incoming = max(side.nbytes if (side := h.takes) else 0 for h in self._handoffs)
+        outgoing = max(side.nbytes if (side := h.hands) else 0 for h in self._handoffs)
+        keeper = self._transports[self._names[0]]
+        self._incoming, self._outgoing = keeper.blocks(incoming, outgoing)
+        for handoff in self._handoffs:
+            handoff.place(self._incoming, self._outgoing)
+        self._outbox = Outbox(in_flight, outgoing, self._device)
+        self._channel = HeaderChannel(
+            self._groups.control,
+            self._groups.incoming,
+            self._groups.outgoing,
+            self._faults,
+            columns=max(len(next(iter(runner.buckets))) for runner in self._runners),
+            ahead=in_flight,
+        )
+        self._steps = Steps(
+            rank=self.rank,
+            last=self.rank == self.size - 1,
+            handoffs=self._handoffs,
+            transports=[self._transports[name] for name in self._names],
+            messages=self._messages,
+            channel=self._channel,
+            outbox=self._outbox,
+            incoming=self._incoming,
+            outgoing=self._outgoing,
+        )
+        self._connected = True
+
+    @property
+    def step(self) -> int:
+        """The number of the next step."""
+        return self._steps.step if self._connected else -1
+
+    # ------------------------------------------------------------ capture
+
+    def capture(self, *, progress: Progress | None = None) -> None:
+        """Warm up and capture every bucket, all ranks together.
+
+        A bucket that one rank could not capture is dropped by all: ``dropped`` and the report
+        say why. Raises as ``capture`` of one process does, PeerError where another rank failed.
+        """
+        self._ready()
+        try:
+            for transport in (self._messages, *self._transports.values()):
+                transport.warm_up()
+            self.dropped = capture_together(
+                self._runners, self._board, self._body, progress=progress
+            )
+        except BaseException as problem:
+            self._give_up(problem)
+            raise
+
+    def _body(self, runner: AnyRunner, bucket: AnyBucket) -> Any:
+        number = self._numbers[runner.runner]
+        handoff, transport = self._handoffs[number], self._transports[self._names[number]]
+        incoming = _part(self._incoming, handoff.takes, bucket.padded)
+        outgoing = _part(self._outgoing, handoff.hands, bucket.padded)
+        return transport.around(runner.body(bucket), incoming, outgoing)
+
+    # ------------------------------------------------------------ steps
+
+    def run(self, runner: str, batch: Any) -> Any:
+        """One step of a runner, on all ranks with the same batch.
+
+        Returns the outputs on the last rank (valid as long as the spec's ``keep`` says), None on
+        the others, which may be ahead. A batch that the first rank refuses raises its error
+        there and StepRefusedError elsewhere, and the next step may follow. Any other error ends
+        the pipeline on all ranks: PeerError names the rank and the step.
+        """
+        self._ready()
+        number = self._numbers.get(runner)
+        if number is None:
+            raise BuildError(f"no runner {runner!r}: this rank has {', '.join(self._numbers)}")
+        step = self._steps.lead if self.rank == 0 else self._steps.follow
+        try:
+            outputs = step(number, batch)
+        except Refused as refusal:
+            self._steps.step += 1
+            raise refusal.error from refusal.error.__cause__
+        except BaseException as problem:
+            self._give_up(problem)
+            raise
+        self._steps.step += 1
+        return outputs
+
+    def stream(self, steps: Iterable[tuple[str, Any]]) -> Iterator[Any]:
+        """Run ``(runner, batch)`` after ``(runner, batch)``, the same on all ranks.
+
+        Yields what ``run`` returns. Ranks work on different batches at once: each goes on as soon
+        as its boundary is on its way. At the end all ranks wait for each other, so that none
+        believes in outputs that a later rank never made.
+        """
+        for runner, batch in steps:
+            yield self.run(runner, batch)
+        self._end()
+
+    def _end(self) -> None:
+        self._ready()
+        try:
+            self._outbox.settle(on_host=True)
+            if self.rank == 0:
+                self._channel.send(Header(step=self.step, runner=0, path=Path.END))
+            else:
+                self._steps.agreed(self._channel.receive(self.step), None)
+            self._channel.settle()
+            self._board.exchange("end of the stream", "end")
+        except BaseException as problem:
+            self._give_up(problem)
+            raise
+
+    # ------------------------------------------------------------ afterwards
+
+    def _ready(self) -> None:
+        if self._closed:
+            raise NotCapturedError("the pipeline is closed")
+        if self._failed is not None:
+            raise PeerError(f"the pipeline has ended: {self._failed}")
+
+    def _give_up(self, problem: BaseException) -> None:
+        """Say why on the board and let go: see Note [a failure cascades] in ``faults``."""
+        text = f"{type(problem).__name__}: {problem}"
+        self._failed = str(problem) if isinstance(problem, PeerError) else text
+        if not isinstance(problem, PeerError):
+            own = Failure(rank=self.rank, step=self.step, what=text.splitlines()[0])
+            with suppress(PeerError):  # the store is gone too: the others see that for themselves
+                self._board.publish(own)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        # Note [graphs close before NCCL]: a graph may hold messages of a communicator.
+        for runner in self._runners:
+            runner.close()
+        if self._connected:
+            self._channel.drop()
+            self._outbox.drop()
+        self._groups.close()
+
+    def report(self) -> PipelineReport:
+        """What this rank holds and did, the dropped buckets of all ranks among it."""
+        blocks = (self._incoming, self._outgoing)
+        return PipelineReport(
+            rank=self.rank,
+            size=self.size,
+            fingerprint=self.fingerprint,
+            transports=tuple(dict.fromkeys(self._names)),
+            steps=self.step,
+            last_steps=tuple(
+                (runner.runner, str(runner.last_step), runner.last_step.path == "replay")
+                for runner in self._runners
+                if runner.last_step is not None
+            ),
+            block_bytes=sum(b.nbytes for b in blocks if b is not None) + self._outbox.nbytes,
+            environment=tuple(
+                f"{name}={value}"
+                for name, value in sorted(os.environ.items())
+                if name.startswith(("NCCL_", "TORCH_NCCL_", "TORCH_SYMM_MEM_"))
+            ),
+            runners=tuple(runner.report() for runner in self._runners),
+        )
+
+    def close(self) -> None:
+        """Finish what is under way, close graphs, then groups. Idempotent, and never raises
+        for a rank that failed: every wait in it ends within the timeout."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._failed is not None:
+            return
+        try:
+            self._outbox.settle(on_host=True)
+            self._channel.settle()
+            if self._device.type == "cuda":
+                torch.cuda.synchronize(self._device)
+            self._board.exchange("end of the pipeline", "close")
+        except PeerError as problem:
+            self._failed = str(problem)
+        self._let_go()
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if problem is not None and self._failed is None and not self._closed:
+            self._give_up(problem)
+        self.close()
+
+
+def _part(block: Tensor | None, side: Any, padded: Any) -> Tensor | None:
+    """What a replay moves: the bucket's block from its first to its last padded row."""
+    if block is None or side is None:
+        return None
+    return block[: side.wire_bytes(padded, padded)]
+
+
+def _own_store() -> c10d.Store:
+    # the only way to the store that init_process_group made; torch's own libraries go it too
+    store: c10d.Store = c10d._get_default_store()
+    return store

@@ -1,0 +1,103 @@
+"""What a transport does: move blocks of bytes from a rank to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.pipeline.faults import Faults
+from ppcgc.runtime.pipeline.groups import Edge
+
+
+class Transfer(Protocol):
+    """A block on its way."""
+
+    def wait(self) -> None:
+        """What this rank does from here on comes after the transfer.
+
+        On a GPU its stream waits, the host does not. Raises PeerError kinds.
+        """
+        ...
+
+    def confirm(self) -> None:
+        """Block the host until the bytes are really there. Raises PeerError kinds."""
+        ...
+
+
+class Transport(Protocol):
+    """Both ends of this rank: blocks come in from the rank before and go out to the next.
+
+    Blocks are flat uint8 tensors on the stage's device. Both ends know the size beforehand, and
+    nothing is called for a block without bytes.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def in_graph(self) -> bool:
+        """Whether a replay moves the blocks itself, whole; ``around`` puts it there."""
+        ...
+
+    def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
+        """Memory of these sizes for what comes in and what goes out, None where it is 0."""
+        ...
+
+    def warm_up(self) -> None:
+        """Connect each edge, on all ranks together, before any capture."""
+        ...
+
+    def around(
+        self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
+    ) -> Callable[[], None]:
+        """The captured region of a bucket with its hand-off, if that belongs inside."""
+        ...
+
+    def send(self, block: Tensor, step: int) -> Transfer: ...
+
+    def receive(self, block: Tensor, step: int) -> Transfer:
+        """Into ``block``, once what this rank did before has read it."""
+        ...
+
+    def release(self) -> None:
+        """What was received last has been read, or will have been by what is queued."""
+        ...
+
+
+class Ends:
+    """What transports share: the edges of this rank, and plain memory for its blocks."""
+
+    in_graph = False
+
+    def __init__(
+        self, device: torch.device, incoming: Edge | None, outgoing: Edge | None, faults: Faults
+    ) -> None:
+        self.device = device
+        self.incoming, self.outgoing = incoming, outgoing
+        self.faults = faults
+
+    def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
+        return self._block(incoming), self._block(outgoing)
+
+    def _block(self, nbytes: int) -> Tensor | None:
+        if not nbytes:
+            return None
+        return torch.zeros(nbytes, dtype=torch.uint8, device=self.device)
+
+    def around(
+        self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
+    ) -> Callable[[], None]:
+        return body
+
+    def release(self) -> None:
+        return None
+
+
+def edge_of(edge: Edge | None, what: str) -> Edge:
+    """The edge, which the place in the pipeline has. RuntimeError otherwise: our own mistake."""
+    if edge is None:
+        raise RuntimeError(f"this stage has no edge to {what}")
+    return edge

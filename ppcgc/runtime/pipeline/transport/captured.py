@@ -1,0 +1,63 @@
+"""``captured``: NCCL point-to-point inside the graph, so that a replay hands over by itself.
+
+Note [hand-off inside a graph]
+    Each directed edge has a group of its own for it, which has sent a byte before any capture
+    (a communicator connects at its first message, and that cannot be captured). Captures are
+    ``thread_local``, for the watchdog of NCCL queries events meanwhile. All ranks capture and
+    replay the same bucket at the same step, or one would wait for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ppcgc.runtime.pipeline.groups import Edge
+from ppcgc.runtime.pipeline.transport.eager import EagerTransport
+
+
+class CapturedTransport(EagerTransport):
+    """Replays move whole blocks themselves; eager steps go as with ``eager``."""
+
+    name = "captured"
+    in_graph = True
+
+    def warm_up(self) -> None:
+        super().warm_up()
+        byte = torch.zeros(1, dtype=torch.uint8, device=self.device)
+        if self.incoming is not None:
+            _receive(byte, self.incoming)
+        if self.outgoing is not None:
+            _send(byte, self.outgoing)
+        torch.cuda.synchronize(self.device)
+
+    def around(
+        self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
+    ) -> Callable[[], None]:
+        source, target = self.incoming, self.outgoing
+
+        def run() -> None:
+            if incoming is not None and source is not None:
+                _receive(incoming, source)
+            body()
+            if outgoing is not None and target is not None:
+                _send(outgoing, target)
+
+        return run
+
+
+def _receive(block: Tensor, edge: Edge) -> None:
+    _finish(dist.irecv(block, src=edge.peer, group=edge.captured))
+
+
+def _send(block: Tensor, edge: Edge) -> None:
+    _finish(dist.isend(block, dst=edge.peer, group=edge.captured))
+
+
+def _finish(work: dist.Work | None) -> None:
+    if work is None:
+        raise RuntimeError("no work although this rank is in the group of the edge")
+    work.wait()  # the stream waits, not the host

@@ -1,0 +1,75 @@
+"""``eager``: a point-to-point message outside of the graphs, over gloo or NCCL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ppcgc.runtime.pipeline.faults import Faults
+from ppcgc.runtime.pipeline.groups import Edge
+from ppcgc.runtime.pipeline.transport.base import Ends, Transfer, edge_of
+
+
+class Message:
+    """One message. Over gloo the host waits for it, over NCCL the stream does."""
+
+    def __init__(self, work: dist.Work, on_stream: bool, faults: Faults, edge: Edge, step: int):
+        self._work: dist.Work | None = work
+        self._on_stream = on_stream
+        self._faults, self._edge, self._step = faults, edge, step
+
+    def wait(self) -> None:
+        work = self._work
+        if work is None:
+            return
+        if self._on_stream:
+            work.wait()
+            return
+        self._work = None  # see Note [a failure cascades] in ``faults``
+        try:
+            self._faults.wait_on_host(
+                work, peer=self._edge.stage, step=self._step, what="the boundary"
+            )
+        finally:
+            del work
+
+    def confirm(self) -> None:
+        self.wait()
+        if self._work is not None:
+            self._faults.poll(
+                self._work.is_completed, peer=self._edge.stage, step=self._step, what="the boundary"
+            )
+
+
+class EagerTransport(Ends):
+    """Each directed edge has its own group; a message is queued behind what the stream does."""
+
+    name = "eager"
+
+    def warm_up(self) -> None:
+        """One byte over each edge: NCCL connects at the first message."""
+        byte = torch.zeros(1, dtype=torch.uint8, device=self.device)
+        if self.incoming is not None:
+            self.receive(byte, -1).confirm()
+        if self.outgoing is not None:
+            self.send(byte, -1).confirm()
+
+    def send(self, block: Tensor, step: int) -> Transfer:
+        return self._post(dist.isend, block, edge_of(self.outgoing, "send over"), step)
+
+    def receive(self, block: Tensor, step: int) -> Transfer:
+        return self._post(dist.irecv, block, edge_of(self.incoming, "receive over"), step)
+
+    def _post(self, op: Callable[..., Any], block: Tensor, edge: Edge, step: int) -> Transfer:
+        try:
+            (work,) = dist.batch_isend_irecv([dist.P2POp(op, block, edge.peer, edge.group)])
+        except RuntimeError as problem:  # the connection is known to be gone already
+            reason = str(problem).splitlines()[0]
+            raise self.faults.verdict(
+                peer=edge.stage, step=step, what="the boundary", late=False, why=reason
+            ) from None
+        return Message(work, self.device.type == "cuda", self.faults, edge, step)

@@ -1,0 +1,106 @@
+"""``symmetric``: the sender writes into the receiver's memory and signals, over NVLink.
+
+It rests on ``torch.distributed._symmetric_memory``, which torch does not promise to keep, hence
+opt-in. Two signals go over an edge: FULL after a block was written, FREE after it was read, so
+that the next block never lands on one that a replay still reads.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.errors import TransportError
+from ppcgc.runtime.pipeline.faults import Faults
+from ppcgc.runtime.pipeline.groups import Edge
+from ppcgc.runtime.pipeline.transport.base import Transfer, edge_of
+from ppcgc.runtime.pipeline.transport.eager import EagerTransport
+
+FULL, FREE = 0, 1  # channels of the signal pad
+_SENDER, _RECEIVER = 0, 1  # ranks within the group of an edge
+
+
+class Queued:
+    """A transfer that this rank's stream is past already; an event tells when it happened."""
+
+    def __init__(self, faults: Faults, edge: Edge, step: int, device: torch.device) -> None:
+        self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
+        self._event.record(torch.cuda.current_stream(device))
+        self._faults, self._edge, self._step = faults, edge, step
+
+    def wait(self) -> None:
+        return None
+
+    def confirm(self) -> None:
+        self._faults.poll(
+            self._event.query, peer=self._edge.stage, step=self._step, what="the boundary"
+        )
+
+
+class SymmetricTransport(EagerTransport):
+    """Push and signal on the current stream, for replays alone."""
+
+    name = "symmetric"
+
+    def __init__(
+        self, device: torch.device, incoming: Edge | None, outgoing: Edge | None, faults: Faults
+    ) -> None:
+        super().__init__(device, incoming, outgoing, faults)
+        self._from: Any = None
+        self._to: Any = None
+        self._own: Tensor | None = None  # the sender's half of an edge, only there to meet
+        self._remote = torch.empty(0, dtype=torch.uint8, device=device)  # the next rank's block
+        self._sent_before = False
+
+    def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
+        """The incoming block is memory that the rank before can write.
+
+        Both ends of an edge allocate and meet, the first edge first. Raises TransportError where
+        the GPUs do not reach each other.
+        """
+        # Note [multicast stays off]: a virtual machine's GPUs may claim NVLink multicast and then
+        # fail to bind it; nothing here needs it.
+        os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+        landing = None
+        if incoming:
+            landing, self._from = self._meet(incoming, edge_of(self.incoming, "receive over"))
+        if outgoing:
+            self._own, self._to = self._meet(outgoing, edge_of(self.outgoing, "send over"))
+            self._remote = self._to.get_buffer(_RECEIVER, (outgoing,), torch.uint8)
+        return landing, self._block(outgoing)
+
+    def warm_up(self) -> None:
+        return None  # the two met already
+
+    def _meet(self, nbytes: int, edge: Edge) -> tuple[Tensor, Any]:
+        from torch.distributed import _symmetric_memory as symmetric
+
+        try:
+            block = symmetric.empty(nbytes, dtype=torch.uint8, device=self.device)
+            block.zero_()
+            return block, symmetric.rendezvous(block, edge.group)
+        except RuntimeError as problem:
+            raise TransportError(
+                f"transport symmetric: no shared memory with rank {edge.stage} ({problem}); use "
+                "`transport: eager`"
+            ) from problem
+
+    def send(self, block: Tensor, step: int) -> Transfer:
+        target = edge_of(self.outgoing, "send over")
+        if self._sent_before:
+            self._to.wait_signal(_RECEIVER, FREE)
+        self._sent_before = True
+        self._remote[: block.numel()].copy_(block)
+        self._to.put_signal(_RECEIVER, FULL)
+        return Queued(self.faults, target, step, self.device)
+
+    def receive(self, block: Tensor, step: int) -> Transfer:
+        source = edge_of(self.incoming, "receive over")
+        self._from.wait_signal(_SENDER, FULL)
+        return Queued(self.faults, source, step, self.device)
+
+    def release(self) -> None:
+        self._from.put_signal(_SENDER, FREE)

@@ -1,0 +1,84 @@
+"""Comparing tensors to the bit, and saying where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Tensors = Mapping[str, Tensor]
+
+
+def tensors_of(view: Any, prefix: str = "") -> dict[str, Tensor]:
+    """The tensors of a generated view (slots, boundary, outputs) by dotted name."""
+    found: dict[str, Tensor] = {}
+    for field in () if view is None else fields(view):
+        value = getattr(view, field.name)
+        if isinstance(value, Tensor):
+            found[prefix + field.name] = value
+        elif is_dataclass(value):  # a group of slots
+            found |= tensors_of(value, f"{prefix}{field.name}.")
+    return found
+
+
+def bits(tensor: Tensor) -> Tensor:
+    """The bytes of a tensor, one row for each of its own."""
+    if tensor.dim() == 0:
+        return tensor.reshape(1).view(torch.uint8).reshape(1, -1)
+    rows = tensor.shape[0]
+    return (
+        tensor.contiguous().flatten().view(torch.uint8).reshape(rows, -1 if tensor.numel() else 0)
+    )
+
+
+def same_bits(left: Tensor, right: Tensor) -> bool:
+    """Equal shape, dtype and bits: NaN equals NaN, 0.0 differs from -0.0."""
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    return torch.equal(bits(left), bits(right))
+
+
+def changed_rows(before: Tensor, after: Tensor) -> list[int]:
+    """Rows of dimension 0 whose bits differ."""
+    different = (bits(before) != bits(after)).any(dim=1)
+    return [int(row) for row in different.nonzero().flatten().tolist()]
+
+
+def differing(left: Tensors, right: Tensors, *, relative: float = 0.0) -> dict[str, str]:
+    """For each tensor that differs, how. ``relative`` to the largest value; 0 is to the bit."""
+    found = {}
+    for name, expected in left.items():
+        given = right.get(name)
+        if given is None:
+            found[name] = "is not there"
+        elif given.shape != expected.shape:
+            found[name] = f"has shape {list(given.shape)} instead of {list(expected.shape)}"
+        elif not same_bits(expected, given) and not _close(expected, given, relative):
+            found[name] = difference(expected, given)
+    return found
+
+
+def _close(expected: Tensor, given: Tensor, relative: float) -> bool:
+    if relative == 0.0 or not expected.dtype.is_floating_point:
+        return False
+    scale = max(1.0, float(expected.float().abs().max())) if expected.numel() else 1.0
+    return torch.allclose(expected.float(), given.float(), rtol=0, atol=relative * scale)
+
+
+def difference(expected: Tensor, given: Tensor) -> str:
+    """``rows 3, 4 of 9 differ, by up to 0.12``."""
+    rows = changed_rows(expected, given)
+    apart = (expected.double() - given.double()).abs()
+    most = float(apart.max()) if apart.numel() else 0.0
+    count = expected.shape[0] if expected.dim() else 1
+    return f"rows {listed(rows)} of {count} differ, by up to {most:.3g}"
+
+
+def listed(items: Iterable[object], most: int = 6) -> str:
+    """``1, 2, 3, ... (20 in all)``."""
+    every = list(items)
+    text = ", ".join(map(str, every[:most]))
+    return text if len(every) <= most else f"{text}, ... ({len(every)} in all)"

@@ -1,0 +1,172 @@
+"""Loading: every slot against its policy, rows of the state written, neighbours left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.slot_info import SlotInfo
+from ppcgc.runtime.verification.cases import Case
+from ppcgc.runtime.verification.comparing import (
+    changed_rows,
+    difference,
+    listed,
+    same_bits,
+)
+from ppcgc.runtime.verification.neighbours import neighbour_findings
+from ppcgc.runtime.verification.session import Outcome, Session
+from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
+from ppcgc.runtime.verification.stages import StageUnderTest, state_name
+from ppcgc.runtime.verification.verdicts import Finding
+
+POISON_BYTE = 0x5A
+
+
+def check(session: Session) -> Outcome:
+    """Poison all slots, load once, compare each slot with a second reading of its policy."""
+    findings: list[Finding] = []
+    loads, slots = 0, 0
+    unread: dict[str, str] = {}
+    for stage, case in session.each("loading"):
+        session.leave_stale_bytes(stage, case)
+        _poison(stage, case)
+        step = stage.begin(case)
+        loads += 1
+        for info, tensor in stage.slots(case):
+            slots += 1
+            try:
+                findings += _slot_findings(stage, case, info, tensor)
+            except Unread as why:
+                unread[info.name] = str(why)
+        findings += _count_findings(stage, case)
+        before = {name: tensor.clone() for name, tensor in stage.state.items()}
+        stage.finish(step)
+        findings += _boundary_findings(stage, case)
+        findings += _write_findings(stage, case, before)
+    findings += neighbour_findings(session)
+    skipped = f"; not read again: {listed(sorted(unread))}" if unread else ""
+    return Outcome(f"{slots} slots in {loads} loads read again from the spec{skipped}", findings)
+
+
+def _poison(stage: StageUnderTest, case: Case) -> None:
+    """Every byte that a load or a receiver must write."""
+    stage.runner.host_bytes.fill_(POISON_BYTE)
+    for info, tensor in stage.slots(case):
+        if info.source in ("batch", "compute") and info.padding != "keep":
+            tensor.copy_(torch.full_like(tensor.view(torch.uint8), POISON_BYTE).view(tensor.dtype))
+    for tensor in stage.boundary(case).values():
+        poison_bytes(tensor)
+
+
+def poison_bytes(tensor: Tensor) -> None:
+    """Every byte 0x5A: 1e16 in float32, large in every integer."""
+    count = tensor.numel() * tensor.element_size()
+    pattern = torch.full((count,), POISON_BYTE, dtype=torch.uint8, device=tensor.device)
+    tensor.copy_(pattern.view(tensor.dtype).view(tensor.shape))
+
+
+def _slot_findings(
+    stage: StageUnderTest, case: Case, info: SlotInfo, tensor: Tensor
+) -> Iterator[Finding]:
+    rows = expected_rows(stage.runner, info, case)
+    found = tensor.detach().cpu()
+    live_rows = rows.live_part.shape[info.dim] if info.axes else 0
+    live = found.narrow(info.dim, 0, live_rows) if info.axes else found
+    if not same_bits(rows.live_part, live):
+        yield Finding(
+            where=stage.where(case),
+            subject=f"slot {info.name} ({info.line})",
+            what=f"live rows are not the source's: {difference(rows.live_part, live)}",
+            mend="generate the runner again; if its load was edited by hand, drop the edit",
+        )
+    if rows.tail is None or not info.axes:
+        return
+    tail = found.narrow(info.dim, live_rows, found.shape[info.dim] - live_rows)
+    if not same_bits(rows.tail, tail):
+        yield Finding(
+            where=stage.where(case),
+            subject=f"slot {info.name} ({info.line})",
+            what=f"rows past live are not `padding: {info.padding}`: {_tail_text(rows.tail, tail)}",
+            mend="reset the rows past live in every load, as the declared padding does",
+        )
+
+
+def _tail_text(expected: Tensor, found: Tensor) -> str:
+    wrong = (expected != found).flatten()
+    at = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
+    want, have = expected.flatten()[at].item(), found.flatten()[at].item()
+    return f"expected {want}, found {have}; {difference(expected, found)}"
+
+
+def _count_findings(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
+    counts = stage.runner.table[case.padded].live_counts.tolist()
+    if counts != list(case.live):
+        yield Finding(
+            where=stage.where(case),
+            subject="live counts",
+            what=f"the device holds {counts}, the batch has {list(case.live)}",
+            mend="write the live counts in every load: receivers reset padded rows by them",
+        )
+
+
+def _boundary_findings(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
+    incoming = case.incoming[stage.number]
+    for key, tensor in stage.boundary(case).items():
+        given = incoming[key]
+        dim = next((d for d in range(given.dim()) if given.shape[d] != tensor.shape[d]), None)
+        if dim is None:
+            continue
+        tail = tensor.narrow(dim, given.shape[dim], tensor.shape[dim] - given.shape[dim])
+        poison = tail.clone()
+        poison_bytes(poison)
+        if same_bits(tail, poison):
+            yield Finding(
+                where=stage.where(case),
+                subject=f"boundary.{key}",
+                what=f"rows past the {given.shape[dim]} received ones still hold old bytes when "
+                "the forward reads them: the reset is left out",
+                mend="reset received rows past live inside the captured region, as the "
+                "boundary's padding says",
+            )
+
+
+def _write_findings(
+    stage: StageUnderTest, case: Case, before: dict[str, Tensor]
+) -> Iterator[Finding]:
+    for state in sorted({state_name(name) for name in stage.state}):
+        rows = stage.written_rows(case, state)
+        if rows is None:
+            continue
+        live, padding = rows
+        mine = [name for name in stage.state if state_name(name) == state]
+        changed = {name: set(changed_rows(before[name], stage.state[name])) for name in mine}
+        for name, found in changed.items():
+            if found - live - padding:
+                yield Finding(
+                    where=stage.where(case),
+                    subject=name,
+                    what=f"rows {listed(sorted(found - live - padding))} were written, which "
+                    f"neither live rows nor padding own{_written_by(stage, case, state)}",
+                    mend="write only the rows that the write index names, and let its padding "
+                    "name a reserved row",
+                )
+        missed = live - set().union(*changed.values())
+        if missed:
+            yield Finding(
+                where=stage.where(case),
+                subject=f"state {state}",
+                what=f"rows {listed(sorted(missed))} of live tokens were not "
+                f"written{_written_by(stage, case, state)}",
+                mend="write every live row of the write index",
+            )
+
+
+def _written_by(stage: StageUnderTest, case: Case, state: str) -> str:
+    names = [
+        info.name
+        for info in stage.table
+        if info.of_state == state and info.role.value == "write_index"
+    ]
+    return f" (by slot {', '.join(names)})"

@@ -1,0 +1,297 @@
+"""Padding: what rows beyond live hold reaches no live row.
+
+Note [no single probe sees all]
+    Old bytes before the load show a reset that is left out. Other legal values in the padded
+    rows after the load show a model that mixes rows. Large values in rows of the state that no
+    request owns show a mask without lengths. Each fault escapes the other probes.
+
+Note [poison of the state is large, not NaN]
+    A correct masked attention still multiplies a masked row by 0, and 0 * NaN is NaN. A large
+    finite number passes there and shows everywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.errors import PpcgcError
+from ppcgc.runtime.slot_info import Role, SlotInfo
+from ppcgc.runtime.verification.cases import Case
+from ppcgc.runtime.verification.comparing import differing
+from ppcgc.runtime.verification.session import Outcome, Session
+from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
+from ppcgc.runtime.verification.stages import Result, StageUnderTest, state_name
+from ppcgc.runtime.verification.tracing import live_part, trace
+from ppcgc.runtime.verification.verdicts import Finding
+
+LARGE = 1e4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One thing that a probe changes, so that a leak can be narrowed down to it."""
+
+    subject: str
+    change: Callable[[], None]
+    mend: str
+
+
+def check(session: Session) -> Outcome:
+    """Compare live outputs and live state with and without poison, then narrow down."""
+    findings: list[Finding] = []
+    probes = 0
+    for stage, case in session.one_a_bucket("padding"):
+        expected = stage.replay(case)
+        tolerance = session.subject.padding_tolerance
+        for poison in POISONS:
+            probes += 1
+            found = list(_old_bytes(stage, case, expected, poison, tolerance))
+            findings += found
+            if found:
+                break
+        found = list(_after_load(stage, case, expected, tolerance))
+        findings += found
+        probes += 2
+    return Outcome(
+        f"{probes} poisons of rows beyond live left live outputs and state alone", findings
+    )
+
+
+# ---------------------------------------------------------------- before the load
+
+POISONS = ("nan", "large", "small")
+
+
+def poison_value(tensor: Tensor, poison: str) -> float | int | bool:
+    """A value for every cell. Indices leave their range on a CPU alone: a GPU would die of it."""
+    if tensor.dtype == torch.bool:
+        return poison != "small"
+    if tensor.is_floating_point():
+        return {"nan": float("nan"), "large": LARGE, "small": -3.0}[poison]
+    if tensor.device.type != "cpu":
+        return 1
+    return {"nan": -1, "large": 2**30 if tensor.element_size() > 2 else 99, "small": 1}[poison]
+
+
+def _old_bytes(
+    stage: StageUnderTest, case: Case, expected: Result, poison: str, tolerance: float
+) -> Iterator[Finding]:
+    """All slots hold poison before the load, the shared pool holds NaN before the replay."""
+
+    def run(targets: Sequence[Target]) -> str | None:
+        stage.restore()
+        for target in targets:
+            target.change()
+        return _difference(stage, case, expected, lambda: stage.begin(case), tolerance)
+
+    yield from _narrowed(stage, case, run, list(_before_load_targets(stage, case, poison)), None)
+
+
+def _before_load_targets(stage: StageUnderTest, case: Case, poison: str) -> Iterator[Target]:
+    for info, tensor in stage.slots(case):
+        if info.source == "batch" and info.padding != "keep":
+            yield _fill(
+                f"slot {info.name} ({info.line})",
+                tensor,
+                poison,
+                f"its rows past live keep old bytes: reset them, `padding: {info.padding}` says so",
+            )
+    for key, tensor in stage.boundary(case).items():
+        yield _fill(
+            f"boundary.{key}",
+            tensor,
+            poison,
+            "reset the rows past live inside the captured region",
+        )
+    backend = stage.runner.backend
+    if hasattr(backend, "poison_pool"):
+        yield Target(
+            subject="shared pool of intermediates",
+            change=backend.poison_pool,
+            mend="an op reads memory that the replay did not write: fill `torch.empty` tensors",
+        )
+
+
+def _fill(subject: str, tensor: Tensor, poison: str, mend: str) -> Target:
+    def change() -> None:
+        tensor.fill_(poison_value(tensor, poison))
+
+    return Target(subject=subject, change=change, mend=mend)
+
+
+# ---------------------------------------------------------------- after the load
+
+
+def _after_load(
+    stage: StageUnderTest, case: Case, expected: Result, tolerance: float
+) -> Iterator[Finding]:
+    """Legal values in padded rows and workspaces; large ones in rows of the state not owned."""
+    for targets in (
+        list(_tail_targets(stage, case)),
+        list(_workspace_targets(stage)),
+        list(_state_targets(stage, case)),
+    ):
+
+        def run(chosen: Sequence[Target]) -> str | None:
+            stage.restore()
+            step = stage.begin(case)
+            for target in chosen:
+                target.change()
+            return _difference(stage, case, expected, lambda: step, tolerance)
+
+        def traced(chosen: Sequence[Target]) -> str:
+            return _first_op(stage, case, chosen)
+
+        yield from _narrowed(stage, case, run, targets, traced)
+
+
+def _tail_targets(stage: StageUnderTest, case: Case) -> Iterator[Target]:
+    for info, tensor in stage.slots(case):
+        if info.source not in ("batch", "caller") or len(info.axes) != 1:
+            continue
+        keeps = info.padding == "keep"
+        if info.role not in (Role.DATA, Role.INDEX) and not keeps:
+            continue  # offsets, lengths, masks and write indices say what padding is
+        live = stage.runner.inputs.shapes(case.live)[info.name][info.dim]
+        if not 0 < live < tensor.shape[info.dim]:
+            continue
+        yield Target(
+            subject=f"slot {info.name} ({info.line})",
+            change=_other_tail(info, tensor, live),
+            mend="declare `padding: zero` for it: what it keeps reaches live rows"
+            if keeps
+            else "a live row sees padded ones: mask them by the live count",
+        )
+
+
+def _other_tail(info: SlotInfo, tensor: Tensor, live: int) -> Callable[[], None]:
+    def change() -> None:
+        rows = tensor.narrow(info.dim, 0, live)
+        tail = tensor.narrow(info.dim, live, tensor.shape[info.dim] - live)
+        if tensor.is_floating_point():
+            tail.fill_(LARGE)
+        else:  # live values are legal wherever they stand
+            largest = rows.amax() if tensor.dtype != torch.bool else rows.any()
+            tail.fill_(largest)
+
+    return change
+
+
+def _workspace_targets(stage: StageUnderTest) -> Iterator[Target]:
+    written = {info.name for info in stage.table if info.source == "graph" and not info.mutable}
+    for name in sorted(written):
+        for found, tensor in stage.runner.arena.named(f"slot.{name}"):
+            if not found:
+                yield _fill(f"slot {name}", tensor, "large", "write a workspace before reading it")
+
+
+def _state_targets(stage: StageUnderTest, case: Case) -> Iterator[Target]:
+    for name, tensor in stage.state.items():
+        owned = owned_rows(stage, case, state_name(name))
+        if owned is not None and tensor.is_floating_point():
+            yield Target(
+                subject=f"{name}, rows that no live request owns",
+                change=_flood(tensor, owned),
+                mend="mask by lengths: a request may read its own rows of the state only",
+            )
+
+
+def _flood(tensor: Tensor, owned: set[int]) -> Callable[[], None]:
+    rows = [row for row in range(tensor.shape[0]) if row not in owned]
+
+    def change() -> None:
+        tensor[rows] = LARGE
+
+    return change
+
+
+def owned_rows(stage: StageUnderTest, case: Case, state: str) -> set[int] | None:
+    """Rows of a state that live rows read or write, without padding's. None: no slot says."""
+    written = stage.written_rows(case, state)
+    if written is None:
+        return None
+    owned, reserved = set(written[0]), written[1]
+    for info in stage.table:
+        if info.of_state == state and info.role is Role.INDEX:
+            try:
+                owned |= set(expected_rows(stage.runner, info, case).live_part.flatten().tolist())
+            except Unread:
+                return None
+    return owned - (reserved - written[0]) - ({0} - written[0])
+
+
+# ---------------------------------------------------------------- comparing and narrowing
+
+
+def _difference(
+    stage: StageUnderTest,
+    case: Case,
+    expected: Result,
+    begin: Callable[[], object],
+    tolerance: float,
+) -> str | None:
+    """How the step differs from the expected one; None when live rows are the same."""
+    try:
+        result = stage.finish(begin())
+    except (IndexError, RuntimeError, PpcgcError) as problem:
+        return f"the step fails: {str(problem).splitlines()[0]}"
+    found = differing(expected.outputs, result.outputs, relative=tolerance)
+    if found:
+        return "; ".join(f"output {name}: {how}" for name, how in found.items())
+    for name, tensor in expected.state.items():
+        rows = stage.written_rows(case, state_name(name))
+        if rows is not None:
+            live = sorted(rows[0])
+            left, right = {name: tensor[live]}, {name: result.state[name][live]}
+            for how in differing(left, right, relative=tolerance).values():
+                return f"{name}, rows of live tokens: {how}"
+    return None
+
+
+def _narrowed(
+    stage: StageUnderTest,
+    case: Case,
+    run: Callable[[Sequence[Target]], str | None],
+    targets: list[Target],
+    traced: Callable[[Sequence[Target]], str] | None,
+) -> Iterator[Finding]:
+    """All targets at once; on a difference each alone, to name the one that leaks."""
+    together = run(targets) if targets else None
+    if together is None:
+        return
+    alone = [(target, how) for target in targets if (how := run([target])) is not None]
+    if not alone:  # only the combination leaks
+        names = ", ".join(target.subject for target in targets)
+        yield Finding(where=stage.where(case), subject=names, what=together, mend=targets[0].mend)
+    for target, how in alone:
+        line = traced([target]) if traced is not None else ""
+        yield Finding(
+            where=stage.where(case),
+            subject=target.subject,
+            what=f"what its rows beyond live hold reaches live rows: {how}{line}",
+            mend=target.mend,
+        )
+
+
+def _first_op(stage: StageUnderTest, case: Case, targets: Sequence[Target]) -> str:
+    """The first op whose live part differs between a clean and a poisoned eager run."""
+    traces = []
+    for chosen in ([], targets):
+        stage.restore()
+        stage.begin(case)
+        for target in chosen:
+            target.change()
+        try:
+            traces.append(trace(stage, case))
+        except (IndexError, RuntimeError):
+            return ""
+    for (op, left), (_, right) in zip(*traces, strict=False):
+        cut = [[live_part(x, case.live, case.padded) for x in side] for side in (left, right)]
+        named = [{str(n): x for n, x in enumerate(side)} for side in cut]
+        if differing(named[0], named[1]):
+            return f"; first in {op}"
+    return ""

@@ -1,0 +1,161 @@
+"""A verification: capture what is not captured, run every check, put the memory back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from ppcgc.runtime.capture import capture
+from ppcgc.runtime.errors import BuildError, PpcgcError
+from ppcgc.runtime.verification import (
+    addresses,
+    host,
+    inputs,
+    loading,
+    outputs,
+    padding,
+    parity,
+    purity,
+    ranks,
+    staleness,
+)
+from ppcgc.runtime.verification.recapturing import attributes_of
+from ppcgc.runtime.verification.session import Outcome, Progress, Session
+from ppcgc.runtime.verification.subject import Subject
+from ppcgc.runtime.verification.verdicts import (
+    CheckResult,
+    Finding,
+    Verdict,
+    Verification,
+    grouped,
+)
+
+Check = Callable[[Session], Outcome]
+
+#: In the order of running: what explains the failures of others comes first.
+CHECKS: Mapping[str, Check] = {
+    "ranks": ranks.check,
+    "addresses": addresses.check,
+    "inputs": inputs.check,
+    "purity": purity.check,
+    "host": host.check,
+    "loading": loading.check,
+    "padding": padding.check,
+    "parity": parity.check,
+    "staleness": staleness.check,
+    "outputs": outputs.check,
+}
+
+
+def run(
+    subject: Subject,
+    *,
+    checks: Sequence[str] | None = None,
+    quick: bool = False,
+    progress: Progress | None = None,
+) -> Verification:
+    """See ``ppcgc.runtime.verify``."""
+    wanted = tuple(CHECKS) if checks is None else tuple(checks)
+    unknown = [name for name in wanted if name not in CHECKS]
+    if unknown:
+        raise BuildError(f"no check {', '.join(unknown)}: there are {', '.join(CHECKS)}")
+    session = Session(subject, quick=quick, say=progress or _silent)
+    refused = _capture(session)
+    if refused is not None:
+        return Verification(title=subject.title, results=(refused,))
+    kept = [(tensor, tensor.clone()) for stage in session.stages for _, tensor in stage.memory()]
+    with torch.inference_mode(False), torch.no_grad():
+        try:
+            results = _run(session, wanted)
+        finally:
+            for tensor, before in kept:
+                tensor.copy_(before)
+    return Verification(title=subject.title, results=results)
+
+
+def _run(session: Session, wanted: Sequence[str]) -> tuple[CheckResult, ...]:
+    # before the first step: a step may fail on memory that has moved
+    first = [name for name in wanted if name in ("ranks", "addresses")]
+    results = [_result(name, session) for name in first]
+    if any(result.verdict is Verdict.FAILED for result in results if result.name == "addresses"):
+        return tuple(results)
+    try:
+        session.prepare()
+    except Exception as problem:
+        return (*results, _failed("loading", "the first steps", problem, 0.0))
+    if not session.cases:
+        nothing = "no batch of the subject falls into a bucket"
+        return (
+            *results,
+            *(_skipped(name, nothing) for name in wanted if name not in first),
+        )
+    results += [_result(name, session) for name in wanted if name not in first]
+    if "addresses" in wanted:  # and again: did the steps move anything?
+        at = [result.name for result in results].index("addresses")
+        again = _result("addresses", session)
+        results[at] = again if again.verdict is Verdict.FAILED else results[at]
+    return tuple(results)
+
+
+def _capture(session: Session) -> CheckResult | None:
+    """Capture what is not captured yet; a refusal is a result of the host check."""
+    fresh = [stage for stage in session.stages if not stage.runner.captured]
+    if not fresh:
+        return None
+    started = time.perf_counter()
+    for stage in fresh:
+        session.attributes_before_capture[stage.number] = attributes_of(stage.runner.model)
+    try:
+        capture([stage.runner for stage in fresh], progress=session.say)
+    except Exception as problem:
+        return _failed("host", "capture", problem, time.perf_counter() - started)
+    return None
+
+
+def _result(name: str, session: Session) -> CheckResult:
+    started = time.perf_counter()
+    try:
+        outcome = CHECKS[name](session)
+    except Exception as problem:
+        for stage in session.stages:
+            stage.restore()
+        return _failed(name, "a step of the check", problem, time.perf_counter() - started)
+    if outcome.findings:
+        verdict = Verdict.FAILED
+    else:
+        verdict = Verdict.SKIPPED if outcome.skipped else Verdict.PASSED
+    findings = grouped(outcome.findings)
+    count = len(findings)
+    evidence = f"{count} findings" if count > 1 else "1 finding" if count else outcome.evidence
+    return CheckResult(
+        name=name,
+        verdict=verdict,
+        evidence=evidence,
+        findings=findings,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _failed(name: str, doing: str, problem: Exception, seconds: float) -> CheckResult:
+    text = (
+        str(problem) if isinstance(problem, PpcgcError) else f"{type(problem).__name__}: {problem}"
+    )
+    finding = Finding(
+        where=doing,
+        subject="error",
+        what=text,
+        mend="mend what the error names; the other checks need a step that runs",
+    )
+    return CheckResult(
+        name=name, verdict=Verdict.FAILED, evidence=doing, findings=(finding,), seconds=seconds
+    )
+
+
+def _skipped(name: str, why: str) -> CheckResult:
+    return CheckResult(name=name, verdict=Verdict.SKIPPED, evidence=why)
+
+
+def _silent(_: str) -> None:
+    return None

@@ -1,0 +1,115 @@
+"""One verification under way: the stages, the cases, and steps through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.verification.cases import Case, cases_of, smaller
+from ppcgc.runtime.verification.comparing import tensors_of
+from ppcgc.runtime.verification.stages import StageUnderTest
+from ppcgc.runtime.verification.subject import Subject
+from ppcgc.runtime.verification.verdicts import Finding
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a check gives: its evidence and findings; ``skipped`` where it had nothing to do."""
+
+    evidence: str
+    findings: list[Finding]
+    skipped: bool = False
+
+
+class Session:
+    """State is full of numbers that no model makes by chance, so that every read of it shows."""
+
+    def __init__(self, subject: Subject, *, quick: bool, say: Progress) -> None:
+        self.subject = subject
+        self.quick = quick
+        self.say = say
+        self.stages = [
+            StageUnderTest(subject, runner, number) for number, runner in enumerate(subject.runners)
+        ]
+        self.cases: list[Case] = []
+        self.attributes_before_capture: dict[int, Any] = {}  # by stage; empty: unknown
+
+    @property
+    def runners(self) -> list[Any]:
+        return [stage.runner for stage in self.stages]
+
+    def prepare(self) -> None:
+        """Fill the state, remember the memory, and run each case once to have its boundaries."""
+        generator = torch.Generator().manual_seed(11)
+        for stage in self.stages:
+            for tensor in stage.state.values():
+                if tensor.is_floating_point():
+                    noise = torch.randn(tensor.shape, generator=generator)
+                    tensor.copy_(noise.to(tensor.dtype))
+            stage.remember()
+        self.cases = [
+            self.with_boundaries(case) for case in cases_of(self.subject, quick=self.quick)
+        ]
+
+    def with_boundaries(self, case: Case) -> Case:
+        """The case with the boundary that each stage takes, as the stage before computes it."""
+        return self.through(case)[0]
+
+    def through(self, case: Case) -> tuple[Case, list[dict[str, Tensor]]]:
+        """A case through every stage, each given what the one before made: that case, outputs."""
+        incoming: list[Any] = [None]
+        found = []
+        for stage in self.stages:
+            stage.restore()
+            case = replace(case, incoming=tuple(incoming))
+            handed = cloned(stage.runner.finish(stage.begin(case)))
+            incoming.append(handed)
+            found.append(tensors_of(handed))
+        return case, found
+
+    def each(self, check: str) -> Iterator[tuple[StageUnderTest, Case]]:
+        """Every stage with every case, from the remembered memory, saying so."""
+        for stage in self.stages:
+            for case in self.cases:
+                self.say(f"{check}: {stage.where(case)}")
+                stage.restore()
+                yield stage, case
+            stage.restore()
+
+    def one_a_bucket(
+        self, check: str, *, padded: bool = True
+    ) -> Iterator[tuple[StageUnderTest, Case]]:
+        """As ``each``, with one case of each bucket: one that has padded rows, if any has."""
+        chosen: dict[Any, Case] = {}
+        for case in self.cases:
+            if case.padded not in chosen or (padded and not chosen[case.padded].is_padded):
+                chosen[case.padded] = case
+        for stage in self.stages:
+            for case in chosen.values():
+                self.say(f"{check}: {stage.where(case)}")
+                stage.restore()
+                yield stage, case
+            stage.restore()
+
+    def leave_stale_bytes(self, stage: StageUnderTest, case: Case) -> None:
+        """Run the fullest other batch of the bucket, so that a forgotten reset is not hidden."""
+        fullest = max(
+            (one for one in self.cases if one.padded == case.padded),
+            key=lambda one: tuple(one.live),
+        )
+        stage.replay(fullest)
+        stage.restore_state()
+
+    def smaller(self, case: Case) -> Case | None:
+        return smaller(self.cases, case)
+
+
+def cloned(view: Any) -> Any:
+    """A boundary or outputs whose tensors are copies."""
+    return replace(view, **{name: tensor.clone() for name, tensor in tensors_of(view).items()})

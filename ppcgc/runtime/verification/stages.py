@@ -1,0 +1,212 @@
+"""A stage under test: its memory, which can be put back, and steps whose results are copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.addresses import model_tensors, owner_of, state_tensors
+from ppcgc.runtime.capture import label
+from ppcgc.runtime.slot_info import Role, SlotInfo
+from ppcgc.runtime.verification.cases import Case
+from ppcgc.runtime.verification.comparing import tensors_of
+from ppcgc.runtime.verification.spec_rules import Unread, expected_rows, padding_values
+from ppcgc.runtime.verification.subject import Subject
+from ppcgc.runtime.verification.tracing import OpWatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Copies of a step's live outputs and of the whole state after it."""
+
+    outputs: Mapping[str, Tensor]
+    state: Mapping[str, Tensor]
+
+
+class StageUnderTest:
+    """One runner of the subject. Every probe begins from the same memory, see ``restored``."""
+
+    def __init__(self, subject: Subject, runner: Any, number: int) -> None:
+        self.subject = subject
+        self.runner = runner
+        self.number = number
+        self.state: dict[str, Tensor] = dict(state_tensors(runner))
+        self._baseline: dict[str, Tensor] = {}
+
+    def __str__(self) -> str:
+        return f"{self.runner.family}.{self.runner.runner} stage {self.number}"
+
+    def where(self, case: Case) -> str:
+        """``llama.prefill first, bucket tokens=16 requests=16, live 15, 3``."""
+        bucket = self.runner.table[case.padded]
+        return f"{label(self.runner, bucket)}, live {', '.join(map(str, case.live))}"
+
+    @property
+    def table(self) -> tuple[SlotInfo, ...]:
+        table: tuple[SlotInfo, ...] = self.runner.inputs.table()
+        return table
+
+    def slots(self, case: Case) -> Iterator[tuple[SlotInfo, Tensor]]:
+        """The slots of a case's bucket with their facts; those shown by the boundary left out."""
+        found = tensors_of(self.runner.table[case.padded].slots)
+        for info in self.table:
+            tensor = found.get(info.name)
+            if tensor is not None and info.boundary is None:
+                yield info, tensor
+
+    def boundary(self, case: Case) -> dict[str, Tensor]:
+        """The received keys of a case's bucket, padded rows included."""
+        return tensors_of(self.runner.table[case.padded].boundary)
+
+    # ------------------------------------------------------------ memory
+
+    def memory(self) -> Iterator[tuple[str, Tensor]]:
+        """Everything that a step may write: state, arena, host block, the model's buffers."""
+        yield from self.state.items()
+        for name, tensor in self.runner.arena.named(""):
+            yield f"arena {name}", tensor
+        if self.runner.host_bytes is not None:
+            yield "host block", self.runner.host_bytes
+        for name, tensor in model_tensors(self.runner.model):
+            if name.startswith("buffer "):
+                yield name, tensor
+
+    def remember(self) -> None:
+        """From now on ``restore`` goes back to this."""
+        self._baseline = {name: tensor.clone() for name, tensor in self.memory()}
+
+    def restore(self) -> None:
+        for name, tensor in self.memory():
+            if name in self._baseline:
+                tensor.copy_(self._baseline[name])
+
+    def restore_state(self) -> None:
+        """Only the declared state: what an earlier step left in the slots stays."""
+        for name, tensor in self.state.items():
+            tensor.copy_(self._baseline[name])
+
+    @contextmanager
+    def modules_named(self) -> Iterator[list[str]]:
+        """The path of modules that are running now, innermost last."""
+        owner, running = owner_of(self.runner.model), [""]
+        if not isinstance(owner, torch.nn.Module):
+            yield running
+            return
+        hooks = []
+        for name, module in owner.named_modules():
+            hooks.append(module.register_forward_pre_hook(_entering(running, name)))
+            hooks.append(module.register_forward_hook(_leaving(running), always_call=True))
+        try:
+            yield running
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    # ------------------------------------------------------------ steps
+
+    def begin(self, case: Case) -> Any:
+        """Load a case. Returns the step; its bucket is ``table[case.padded]``."""
+        incoming = case.incoming[self.number]
+        runner, batch = self.runner, case.batch
+        step = runner.begin(batch) if incoming is None else runner.begin(batch, incoming)
+        if self.subject.before_finish is not None:
+            self.subject.before_finish(runner, step, batch)
+        return step
+
+    def finish(self, step: Any) -> Result:
+        return self.result(self.runner.finish(step))
+
+    def replay(self, case: Case) -> Result:
+        """A whole step from the memory as it is."""
+        return self.finish(self.begin(case))
+
+    def eager_at_padded_shape(self, case: Case) -> Result:
+        """The stage's own Python over the loaded slots of the bucket."""
+        self.begin(case)
+        return self.run_body(case)
+
+    def run_body(self, case: Case) -> Result:
+        """The captured region, run as Python over the slots of the step begun last."""
+        bucket = self.runner.table[case.padded]
+        for hook in getattr(self.runner, "hook_states", ()):
+            hook.plan(bucket.made[hook.info.name], bucket.slots, case.batch, case.live)
+        with torch.no_grad():
+            self.runner.body(bucket)()
+        return self.result(self.runner.outputs.trim(bucket.outputs, case.live))
+
+    def watched(self, case: Case) -> OpWatch:
+        """Run the captured region as Python over the loaded slots, and see what it touches."""
+        with self.modules_named() as running, OpWatch(running) as watch:
+            self.run_body(case)
+        return watch
+
+    def eager_at_live_shape(self, case: Case) -> Result:
+        incoming = case.incoming[self.number]
+        runner, batch = self.runner, case.batch
+        out = runner.eager(batch) if incoming is None else runner.eager(batch, incoming)
+        return self.result(out)
+
+    def result(self, outputs: Any) -> Result:
+        return Result(
+            outputs={name: tensor.clone() for name, tensor in tensors_of(outputs).items()},
+            state={name: tensor.clone() for name, tensor in self.state.items()},
+        )
+
+    # ------------------------------------------------------------ rows of the state
+
+    def written_rows(self, case: Case, state: str) -> tuple[set[int], set[int]] | None:
+        """Rows of a state that a case writes for its live rows, and those padding writes.
+
+        Read from the spec's facts and the batch, not from the slots. None where no slot says.
+        """
+        live: set[int] = set()
+        padding: set[int] = set()
+        known = False
+        for info in self.table:
+            if info.of_state != state or info.role is not Role.WRITE_INDEX:
+                continue
+            try:
+                rows = expected_rows(self.runner, info, case)
+            except Unread:
+                return None
+            known = True
+            live |= set(rows.live_part.flatten().tolist())
+            padding |= set(rows.tail.flatten().tolist()) if rows.tail is not None else set()
+        return (live, padding) if known else None
+
+    def reserved_rows(self, case: Case, state: str) -> set[int]:
+        """Rows that padding and captures write, and no live row of the case."""
+        rows = self.written_rows(case, state)
+        if rows is None:
+            return set()
+        fills = self.runner.inputs.capture_fills(case.padded)
+        reserved = set(rows[1])
+        for info in self.table:
+            if info.of_state == state and info.role is Role.WRITE_INDEX:
+                reserved |= {int(fills[info.name])} if info.name in fills else set()
+                reserved |= padding_values(self.runner, info, case)
+        return reserved - rows[0]
+
+
+def state_name(tensor: str) -> str:
+    """``kv`` of ``state kv[0]``."""
+    return tensor.removeprefix("state ").partition("[")[0].partition(".")[0]
+
+
+def _entering(running: list[str], name: str) -> Any:
+    def hook(*_: Any) -> None:
+        running.append(name)
+
+    return hook
+
+
+def _leaving(running: list[str]) -> Any:
+    def hook(*_: Any) -> None:
+        running.pop()
+
+    return hook

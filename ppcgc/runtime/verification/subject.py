@@ -1,0 +1,55 @@
+"""What is verified: the runners of a pipeline, and the batches that they are tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ppcgc.runtime.errors import BuildError
+
+#: ``make(live, seed)``: a legal batch with these live counts, the runner's own extents; other
+#: values for another seed. None where such a batch cannot be.
+BatchMaker: TypeAlias = Callable[[Any, int], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A runner of a family, all of its stages in pipeline order, in one process.
+
+    ``batches`` is a maker, or a list of batches where only those can be made; with a list, what
+    is tried is what the list holds. Runners may be captured already; those that are not are
+    captured by the verification, which then also sees what a first capture does.
+
+    ``content`` is the batch path whose rows are each request's own data (what the neighbours
+    probe changes). ``before_finish(runner, step, batch)`` writes the slots of `source: caller`.
+    ``peers`` are the same stages as other ranks built them.
+
+    ``tolerance`` is the largest difference allowed between the padded and the live shape,
+    relative to the largest value; None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is
+    for kernels that group rows (experts), where other rows' values change the last bits.
+    """
+
+    runners: Sequence[Any]
+    batches: BatchMaker | Sequence[Any]
+    content: str = "input_ids"
+    before_finish: Callable[[Any, Any, Any], None] | None = None
+    peers: Sequence[Sequence[Any]] = ()
+    tolerance: float | None = None
+    padding_tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.runners:
+            raise BuildError("a subject without runners: give the stages in pipeline order")
+        for before, after in zip(self.runners, self.runners[1:], strict=False):
+            if before.layers.end != after.layers.start:
+                raise BuildError(
+                    f"{before} is followed by {after}: give the stages in pipeline order"
+                )
+
+    @property
+    def title(self) -> str:
+        """``llama.prefill, 2 stages on cpu``."""
+        first, count = self.runners[0], len(self.runners)
+        stages = "1 stage" if count == 1 else f"{count} stages"
+        return f"{first.family}.{first.runner}, {stages} on {first.device.type}"

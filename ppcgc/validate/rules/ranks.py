@@ -1,0 +1,126 @@
+"""Tensor parallelism at the boundary: what ranks hold decides how it may travel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+
+from ppcgc.ir import BoundaryKey, Family, Runner
+from ppcgc.validate.rules.checks import Finding, checked
+from ppcgc.validate.rules.facts import boundary_of, bucket_of, ladder, listed, lowered
+
+
+@checked("PPC417", "ranks-undeclared", cases=(46, 89))
+def ranks_undeclared(family: Family) -> Iterator[Finding]:
+    """A boundary key speaks of tensor-parallel ranks that the spec does not declare.
+
+    **What.** `content: {sharded: tp}`, `content: per_rank` and `wire: scatter_gather` need
+    `parallel: {tp: build}`.
+
+    **Why it hurts.** Nothing would say into how many parts the rows are split; the mistake
+    would show as a collective that fails or never ends.
+    Seen in: vllm-project/vllm#24021, pie-project/pie#499.
+
+    **Bad**
+
+    ```yaml
+    {name: residual, axis: tokens, shape: [tokens, hidden], dtype: model, padding: zero,
+     content: {sharded: tp}}
+    ```
+
+    **Good**
+
+    ```yaml
+    parallel: {tp: build}
+    ```
+    """
+    if "tp" in family.parallel:
+        return
+    for _, key in _keys(family):
+        for word, used in (
+            ("content", key.content != "replicated"),
+            ("wire", key.wire == "scatter_gather"),
+        ):
+            if used:
+                message = f"'{word}' of boundary key '{key.name}' speaks of ranks of tp"
+                yield Finding(key.span_of(word), message, "add 'parallel: {tp: build}'")
+
+
+def _keys(family: Family) -> Iterator[tuple[Runner, BoundaryKey]]:
+    for runner in family.runners:
+        yield from ((runner, key) for key in boundary_of(family, runner))
+
+
+@checked("PPC418", "wire-of-unequal-rows", cases=(46,))
+def wire_of_unequal_rows(family: Family) -> Iterator[Finding]:
+    """Rows that differ from rank to rank travel as if they were equal.
+
+    **What.** `wire: scatter_gather` sends one part from each rank and joins them on the other
+    side, so it is for `content: replicated` only.
+
+    **Why it hurts.** Parts of unequal tensors are joined into one that no rank ever had: the
+    residual is wrong and nothing complains.
+    Seen in: vllm-project/vllm#24021, vllm-project/vllm#18243.
+
+    **Bad**
+
+    ```yaml
+    {name: residual, axis: tokens, shape: [tokens, hidden], dtype: model, padding: zero,
+     content: {sharded: tp}, wire: scatter_gather}
+    ```
+
+    **Good**
+
+    ```yaml
+    {name: residual, axis: tokens, shape: [tokens, hidden], dtype: model, padding: zero,
+     content: {sharded: tp}, wire: whole}
+    ```
+    """
+    for _, key in _keys(family):
+        if key.wire == "scatter_gather" and key.content != "replicated":
+            held = "its part" if key.content == "sharded" else "other rows"
+            yield Finding(
+                key.span_of("wire"),
+                f"boundary key '{key.name}' is joined from parts, but each rank holds {held}",
+                "write wire: whole",
+            )
+
+
+@checked("PPC419", "rows-do-not-divide", cases=(34,))
+def rows_do_not_divide(family: Family) -> Iterator[Finding]:
+    """Rows are split over ranks, and no number of ranks divides every bucket.
+
+    **What.** The rows of a sharded key are split into `tp.size` equal parts, so each bucket of
+    its axis is a multiple of that number. The size is compared when a runner is built; here the
+    buckets need a common divisor at least.
+
+    **Why it hurts.** A gather inside the stage fails at capture, or pads in silence.
+    Seen in: sgl-project/sglang#33200, PaddlePaddle/FastDeploy#4183.
+
+    **Bad**
+
+    ```yaml
+    buckets: {tokens: [4, 9, 16]}
+    ```
+
+    **Good**
+
+    ```yaml
+    buckets: {tokens: [4, 8, 16]}
+    ```
+    """
+    for runner, key in _keys(family):
+        sharded = key.content == "sharded" and bool(key.axes)
+        rule = bucket_of(runner, key.axes[0]) if sharded else None
+        sizes = () if rule is None else ladder(lowered(family, runner), rule)
+        extent = next((extent for extent in key.shape if extent.axis in key.axes), None)
+        if rule is None or extent is None or not sizes:
+            continue
+        rows = [extent.scale * size + extent.offset for size in sizes]
+        if gcd(*rows) == 1:
+            yield Finding(
+                rule.span,
+                f"boundary key '{key.name}' is split over ranks of tp, "
+                f"and no number of ranks above 1 divides {listed(rows)} rows",
+                "list multiples of the ranks that you run with",
+            )

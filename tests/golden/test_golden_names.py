@@ -1,0 +1,209 @@
+"""Every word of generated code as a name in a spec: refused with a code, or it works.
+
+One package for each place where a name can stand, with all names that the compiler lets pass
+there; it must lint, type-check and run.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import keyword
+import re
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from case_files import CASES, SOUND, committed
+from case_stages import assert_equal, build, run
+from case_world import Batches, sizes_of
+
+from ppcgc.driver import Source, check_source, compile_sources
+from ppcgc.ir import Family
+
+ROOT = CASES.parent.parent
+NAME_RULES = {"PPC124", "PPC125", "PPC126"}  # duplicate, hazardous, ambiguous
+
+SPEC = """\
+version: 1
+family: names_of_{place}
+dims: {{hidden: config.hidden_size, {dims}}}
+axes:
+  tokens: {{max: 4, live: batch.num_tokens}}
+{axes}
+state:
+  kv: {{rows: 8, reserved: [0, 1]}}
+{state}
+pipeline:
+  layers: {{count: 2}}
+  stages: [[0, 1], [1, 2]]
+  boundary:
+    - {{name: hidden_states, axis: tokens, shape: [tokens, hidden], dtype: model, padding: zero}}
+{boundary}
+runners:
+  step:
+    buckets: {{tokens: [4], {buckets}}}
+    slots: &slots
+      - {{name: ids, axis: tokens, dtype: int64, padding: zero, source: batch.ids}}
+      - {{name: places, axis: tokens, dtype: int64, padding: zero, role: write_index, of: state.kv,
+         source: batch.places}}
+{slots}
+    forward: &forward
+      first: {{view: view, {first}}}
+      later: {{view: view, received: boundary, {first}}}
+    outputs: &outputs
+      last:
+        - {{name: given, axis: tokens, shape: [tokens, hidden], dtype: model, from: result.given}}
+{outputs}
+{runners}
+"""
+WORDS = ("dims", "axes", "state", "boundary", "buckets", "slots", "first", "outputs", "runners")
+SLOT = "      - {{name: {0}, axis: tokens, dtype: int64, padding: zero, source: batch.{1}}}\n"
+HOST_SLOT = SLOT.replace("padding: zero,", "padding: zero, residency: host,")
+WRITES = (
+    "      - {{name: into_{0}, axis: tokens, dtype: int64, padding: zero, role: write_index,\n"
+    "         of: state.{0}, source: batch.into_{0}}}\n"
+)
+KEY = "    - {{name: {0}, axis: tokens, dtype: int64, padding: zero}}\n"
+OUTPUT = "        - {{name: {0}, axis: tokens, dtype: int64, from: result.{0}}}\n"
+RUNNER = (
+    "  {0}:\n    buckets: {{tokens: [4]}}\n    slots: *slots\n    forward: *forward\n"
+    "    outputs: *outputs\n"
+)
+
+# what a name adds to the spec where it stands
+PLACES: dict[str, dict[str, str]] = {
+    "dim": {"dims": "{0}: config.of_{0}, "},
+    "build_dim": {"dims": "{0}: build, "},
+    "config": {"dims": "from_{0}: config.{0}, "},
+    "axis": {
+        "axes": "  {0}: {{max: 2, live: batch.num_{0}}}\n",
+        "buckets": "{0}: max, ",
+        "slots": SLOT.replace("name: {0}, axis: tokens", "name: on_{0}, axis: {0}").replace(
+            "{1}", "x_{0}"
+        ),
+    },
+    "count": {
+        "axes": "  ax_{0}: {{max: 2, live: batch.{0}}}\n",
+        "buckets": "ax_{0}: max, ",
+        "slots": SLOT.replace("name: {0}, axis: tokens", "name: at_{0}, axis: ax_{0}").replace(
+            "{1}", "x_{0}"
+        ),
+    },
+    "state": {"state": "  {0}: {{rows: 8, reserved: [0, 1]}}\n", "slots": WRITES},
+    "slot": {"slots": SLOT.replace("{1}", "of_{0}")},
+    "host_slot": {"slots": HOST_SLOT.replace("{1}", "of_{0}")},
+    "group": {"slots": HOST_SLOT.replace("name: {0}", "name: {0}.member").replace("{1}", "of_{0}")},
+    "member": {"slots": SLOT.replace("name: {0}", "name: group.{0}").replace("{1}", "of_{0}")},
+    "attribute": {"slots": HOST_SLOT.replace("name: {0}", "name: of_{0}").replace("{1}", "{0}")},
+    "inner": {"slots": SLOT.replace("name: {0}", "name: of_{0}").replace("{1}", "{0}.leaf")},
+    "key": {"boundary": KEY},
+    "output": {"outputs": OUTPUT},
+    "keyword": {"first": "{0}: {{literal: 1}}, "},
+    "runner": {"runners": RUNNER},
+}
+
+
+def words_of_generated_code() -> list[str]:
+    """Every name, attribute, argument, function, class and module of the committed packages."""
+    found: set[str] = set(keyword.kwlist) | set(keyword.softkwlist)
+    for case in SOUND:
+        if case.name == "long_names":
+            continue
+        for path, text in committed(case).items():
+            found.add(Path(path).stem)
+            for node in ast.walk(ast.parse(text)):
+                for field in ("id", "attr", "arg", "name", "asname", "module"):
+                    value = getattr(node, field, None)
+                    if isinstance(value, str):
+                        found.update(value.split("."))
+    own = {"ids", "places", "given", "hidden", "tokens", "kv", "hidden_states", "view", "received"}
+    return sorted(word for word in found - own if word and not word.startswith("__"))
+
+
+def spec_with(place: str, names: list[str]) -> str:
+    parts = {
+        word: "".join(PLACES[place].get(word, "").format(name) for name in names).rstrip("\n")
+        for word in WORDS
+    }
+    text = SPEC.format(place=place, **parts)
+    return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
+
+
+def refused(text: str) -> set[str]:
+    """The names that the compiler refuses, all of them by rules of names."""
+    checked = check_source(Source(file="names.yaml", data=text.encode()))
+    errors = [finding for finding in checked.findings if finding.is_error]
+    assert {finding.rule.code for finding in errors} <= NAME_RULES, errors
+    return {name for finding in errors for name in re.findall(r"'([\w.]+)'", finding.message)[:1]}
+
+
+def accepted(place: str) -> list[str]:
+    """The names of the sweep that a place takes; what it refuses it refuses alone, too."""
+    names = words_of_generated_code()
+    while bad := refused(spec_with(place, names)):
+        bare = {name.split(".")[-1] if place == "member" else name.split(".")[0] for name in bad}
+        bare |= {name.removeprefix("of_") for name in bare}
+        left = [name for name in names if name not in bare]
+        assert len(left) < len(names), bad
+        names = left
+    return names
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Family]]:
+    """A folder with the package of every place, and the families."""
+    folder, families = tmp_path_factory.mktemp("names"), {}
+    for place in PLACES:
+        source = Source(file="names.yaml", data=spec_with(place, accepted(place)).encode())
+        for path, text in compile_sources([source]).files.items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+        family = check_source(source).family
+        assert family is not None
+        families[place] = family
+    return folder, families
+
+
+Packages = tuple[Path, dict[str, Family]]
+
+
+def test_the_sweep_is_wide_and_some_names_are_refused() -> None:
+    words = set(words_of_generated_code())
+    assert words >= {"self", "rt", "torch", "Tensor", "live", "batch", "Dims", "count", "class"}
+    for place in PLACES:
+        assert len(accepted(place)) > 50
+        assert "class" not in accepted(place)
+
+
+def test_accepted_names_lint_and_type_check(packages: Packages) -> None:
+    folder, _ = packages
+    for command in (
+        ("ruff", "check", "--no-cache", "--isolated", "--select", "E9,F,A001,B", str(folder)),
+        ("mypy", "--strict", *(str(path) for path in sorted(folder.iterdir()))),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_accepted_names_run(place: str, packages: Packages) -> None:
+    folder, families = packages
+    family = families[place]
+    sys.path.insert(0, str(folder))
+    try:
+        made: Any = importlib.import_module(family.name)
+    finally:
+        sys.path.remove(str(folder))
+    for runner in family.runners[:4] if place != "runner" else family.runners:
+        stages = build(family, made, runner)
+        batches = Batches(family, runner, sizes_of(family)[2], Random(1))
+        counts = batches.counts({axis.name: 1 for axis in batches.stated()} | {"tokens": 3})
+        assert counts is not None
+        batch = batches.make(counts)
+        assert_equal(run(stages, batch, eagerly=False)[-1], run(stages, batch, eagerly=True)[-1])

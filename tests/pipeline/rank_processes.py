@@ -1,0 +1,90 @@
+"""Ranks as processes of this machine: start them, collect what each returns or raises."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+# importing torch once and forking from there keeps a test of four ranks under a second
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["torch", "toy_pipeline"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a rank: a value, or an error's type and text, or neither when it died."""
+
+    value: Any = None
+    kind: str | None = None
+    text: str = ""
+    seconds: float = 0.0
+
+
+def run_ranks(
+    ranks: int, work: Callable[..., Any], folder: Path, *args: Any, limit: float = 25.0
+) -> list[Outcome]:
+    """Run ``work(rank, *args)`` on so many ranks of a gloo group; ``limit`` in seconds for all."""
+    pipes = [CONTEXT.Pipe(duplex=False) for _ in range(ranks)]
+    store = folder / f"store-{time.monotonic_ns()}"
+    processes = [
+        CONTEXT.Process(target=_rank, args=(rank, ranks, str(store), pipe[1], work, args))
+        for rank, pipe in enumerate(pipes)
+    ]
+    for process, (_, sender) in zip(processes, pipes, strict=True):
+        process.start()
+        sender.close()
+    deadline = time.monotonic() + limit
+    outcomes = []
+    for (receiver, _), process in zip(pipes, processes, strict=True):
+        try:
+            arrived = receiver.poll(max(0.0, deadline - time.monotonic()))
+            outcomes.append(receiver.recv() if arrived else Outcome(kind="HUNG"))
+        except EOFError:
+            outcomes.append(Outcome(kind="DIED"))
+        process.join(max(0.0, deadline - time.monotonic()))
+    for process in processes:
+        if process.is_alive():
+            process.kill()
+            process.join()
+    return outcomes
+
+
+def _rank(
+    rank: int, ranks: int, store: str, pipe: Any, work: Callable[..., Any], args: tuple[Any, ...]
+) -> None:
+    torch.set_num_threads(1)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=ranks,
+        timeout=timedelta(seconds=20),
+    )
+    start = time.monotonic()
+    try:
+        outcome = Outcome(value=work(rank, *args))
+    except Exception as problem:
+        outcome = Outcome(
+            kind=type(problem).__name__, text=str(problem), seconds=time.monotonic() - start
+        )
+    pipe.send(outcome)
+    pipe.close()
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def values(outcomes: list[Outcome]) -> list[Any]:
+    """What the ranks returned; fails with the text of the first error."""
+    for rank, outcome in enumerate(outcomes):
+        assert outcome.kind is None, f"rank {rank}: {outcome.kind}: {outcome.text}"
+    return [outcome.value for outcome in outcomes]
