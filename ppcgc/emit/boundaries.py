@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ppcgc.emit.source import Code, Identifier, call, code, identifier, tuple_of
-from ppcgc.emit.tensors import BoundaryKeyView, boundary_view
+from ppcgc.emit.source import WIDTH, Code, Identifier, call, identifier, tuple_of
+from ppcgc.emit.tensors import BoundaryKeyView, boundary_view, holding
 from ppcgc.ir import BoundaryKey, Family, Runner
 
 
@@ -16,12 +16,9 @@ class BoundaryView:
     module: Identifier
     keys: tuple[BoundaryKeyView, ...]
     axes: tuple[Identifier, ...]
-    key_names: Code
-    forwarded: Code
+    forwarded: Code | None
     conditional: bool
-    crossing: tuple[Code, ...]
-    made: Code
-    resets: bool
+    held: Code
     imports_torch: bool
 
 
@@ -49,27 +46,19 @@ def boundary_views(family: Family) -> tuple[BoundaryView, ...]:
 def _view(family: Family, module: str, keys: tuple[BoundaryKey, ...]) -> BoundaryView:
     views = tuple(boundary_view(family, key) for key in keys)
     axes = dict.fromkeys(extent.axis for key in keys for extent in key.shape if extent.axis)
+    forwarded = tuple(view.key for view in views if view.by_runtime)
     return BoundaryView(
         module=identifier(module),
         keys=views,
         axes=tuple(identifier(axis) for axis in axes),
-        key_names=_tuple("KEYS", tuple(view.key for view in views)),
-        forwarded=_tuple("FORWARDED", tuple(view.key for view in views if view.by_runtime)),
+        forwarded=_tuple("FORWARDED", forwarded) if forwarded else None,
         conditional=any(key.when is not None for key in keys),
-        crossing=tuple(code("({}, {})", view.key, view.crossing) for view in views),
-        made=call(
-            Code("return Boundary"),
-            tuple(code("{}={}", view.name, view.name) for view in views),
-            8,
-        ),
-        resets=any(view.reset is not None for view in views),
+        held=holding(Code("Boundary"), tuple(view.member for view in views)),
         imports_torch=any(key.dtype != "model" for key in keys),
     )
 
 
 def _tuple(name: str, items: tuple[Code, ...]) -> Code:
-    """``KEYS: tuple[str, ...] = (...)``, one a line where it is long."""
-    flat = f"{name}: tuple[str, ...] = {tuple_of(items)}"
-    if len(flat) <= 100:
-        return Code(flat)
-    return call(Code(f"{name}: tuple[str, ...] = "), items, 0)
+    """``FORWARDED = (...)``, one a line where it is long."""
+    flat = f"{name} = {tuple_of(items)}"
+    return Code(flat) if len(flat) <= WIDTH else call(Code(f"{name} = "), items, 0)

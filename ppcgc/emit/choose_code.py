@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ppcgc.emit.batch_reads import presence_path, reads_own_count, rows_source
 from ppcgc.emit.batch_source import in_test, source_expression, under
 from ppcgc.emit.names import class_name
@@ -29,7 +31,7 @@ from ppcgc.ir import (
 from ppcgc.plan import RunnerPlan
 from ppcgc.plan.buckets import follow_order, group_column
 
-BODY = 4
+BODY = 8
 AnyBuckets = ListedBuckets | MaxBucket | EqualsBuckets | PaddedBuckets
 
 
@@ -41,8 +43,9 @@ class ChooseCode:
         self.planned = planned
         self.runner = planned.runner
         self.label = literal(f"{family.name}.{planned.runner.name}")
-        self.locals = Scope(family=family, dims="dims", live="", padded="", scalars="")
-        self.on_live = Scope(family=family, dims="dims", live="live", padded="")
+        here = Scope(family=family, lowered=planned.runner.axis_max, dims="self.dims")
+        self.locals = here.at("")
+        self.on_live = replace(here, padded="")
 
     # ------------------------------------------------------------ extents
 
@@ -103,7 +106,7 @@ class ChooseCode:
         parts = (
             source_expression(group.path),
             _path(group.path),
-            code("dims.{}", identifier(group.over)),
+            code("self.dims.{}", identifier(group.over)),
             identifier(axis),
         )
         return call(code("{} = rt.group_most", name), parts, BODY)

@@ -70,7 +70,7 @@ def hook_table(planned: RunnerPlan) -> Code:
 
 def workspaces(family: Family, planned: RunnerPlan) -> tuple[Code, ...]:
     """``"attention": bytes`` for each hook with a workspace."""
-    scope = Scope(family=family)
+    scope = Scope(family=family, lowered=planned.runner.axis_max)
     return tuple(
         code("{}: {}", literal(hook.name), scope.python(hook.workspace))
         for hook in planned.runner.hooks
@@ -81,15 +81,16 @@ def workspaces(family: Family, planned: RunnerPlan) -> tuple[Code, ...]:
 def ineligible_lines(family: Family, planned: RunnerPlan) -> list[Code]:
     """Conditions of the batch that make a step eager, each with its reason."""
     statements: list[Code] = []
+    scope = Scope(family=family, lowered=planned.runner.axis_max)
     for when in planned.runner.eager_when:
         statements += [
-            code("if {}:", _condition(family, when)),
+            code("if {}:", _condition(scope, when)),
             code("    return {}", literal(when.reason)),
         ]
     return statements
 
 
-def _condition(family: Family, when: EagerWhen) -> Code:
+def _condition(scope: Scope, when: EagerWhen) -> Code:
     if when.hook is not None:
         return code("self.hooks.{}.eager(batch, live)", identifier(when.hook))
     source, path = source_expression(when.path), literal(".".join(when.path))
@@ -103,5 +104,5 @@ def _condition(family: Family, when: EagerWhen) -> Code:
         case _:
             if when.above is None:
                 raise TypeError(f"eager_when {when.reason} has no bound")
-            limit = Scope(family=family).operand(when.above)
+            limit = scope.operand(when.above)
             return code("rt.host_number({}, {}) > {}", source, path, limit)

@@ -102,7 +102,7 @@ class KindView:
 def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
     runner = planned.runner.name
     name = (runner, kind.name)
-    slots = [SlotCode(family, slot, kind.places) for slot in kind.slots]
+    slots = [SlotCode(family, planned.runner, slot, kind.places) for slot in kind.slots]
     in_block = [slot for slot in slots if slot.in_block]
     later = kind.places[0] in STAGE_GROUPS["later"]
     view, extents = class_name(*name, "slots"), class_name(runner, "extents")

@@ -67,7 +67,7 @@ class RunnerView:
 
 def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
     runner = planned.runner
-    tensors = tuple(output_view(family, output) for output in runner.outputs)
+    tensors = tuple(output_view(family, runner, output) for output in runner.outputs)
     outputs, source = class_name(runner.name, "outputs"), class_name(runner.name, "results")
     batch, extents = (runner.name, "counts"), class_name(runner.name, "extents")
     tree = PathTree()

@@ -19,6 +19,7 @@ class Scope:
     """
 
     family: Family
+    lowered: tuple[tuple[str, int], ...] = ()  # capacities that a runner has lowered
     dims: str = "self.dims"
     live: str = "live"
     padded: str = "padded"
@@ -56,7 +57,8 @@ class Scope:
             case Symbol.SCALAR:
                 return self._of(self.scalars, ref.name)
             case Symbol.AXIS_MAX:
-                return literal(self.family.axis(ref.name).max)
+                lowered = dict(self.lowered)
+                return literal(lowered.get(ref.name, self.family.axis(ref.name).max))
             case Symbol.STATE_ROWS:
                 return self.operand(self.family.state(ref.name).rows)
             case Symbol.PARALLEL:

@@ -12,7 +12,9 @@ from ppcgc.emit.names import dtype_code, flat_name, slot_attribute
 from ppcgc.emit.scope import Scope
 from ppcgc.emit.shapes import annotation, extent_code, line_of, padded_dims, shape_code
 from ppcgc.emit.slot_text import source_text
-from ppcgc.emit.source import Code, call, code, comment, identifier, literal
+from ppcgc.emit.source import Code, code, comment, identifier, literal
+from ppcgc.expr.tree import Symbol
+from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     AbsentEager,
     BatchSource,
@@ -20,9 +22,11 @@ from ppcgc.ir import (
     ConstSource,
     Extent,
     Family,
+    FillPadding,
     KeepPadding,
     Place,
     Residency,
+    Runner,
     Slot,
 )
 from ppcgc.plan import Placement, SlotPlan
@@ -30,10 +34,20 @@ from ppcgc.plan import Placement, SlotPlan
 BODY = 8  # indent of a statement in a method
 
 
+def by_step(padding: FillPadding) -> bool:
+    """Does the value of padded rows depend on the step."""
+    symbols = (Symbol.LIVE, Symbol.PADDED, Symbol.SCALAR)
+    return not isinstance(padding.value, int | float) and any(
+        ref.symbol in symbols for ref in refs(padding.value)
+    )
+
+
 class SlotCode:
     """Names, shape and presence of one slot."""
 
-    def __init__(self, family: Family, planned: SlotPlan, places: tuple[Place, ...]) -> None:
+    def __init__(
+        self, family: Family, runner: Runner, planned: SlotPlan, places: tuple[Place, ...]
+    ) -> None:
         self.family = family
         self.slot: Slot = planned.slot
         self.in_block = planned.placement is Placement.HOST_BLOCK
@@ -42,7 +56,7 @@ class SlotCode:
         self.key = literal(planned.slot.qualified)
         self.rows = identifier(f"{self.name}_rows")
         self.dtype = dtype_code(planned.slot.dtype, "self.dtype")
-        self.loading = Scope(family=family)
+        self.loading = Scope(family=family, lowered=runner.axis_max)
         self.binding = self.loading.at("live")
         self._everywhere = all(place in planned.slot.stages for place in places)
 
@@ -122,44 +136,20 @@ class SlotCode:
 
     # ------------------------------------------------------------ memory
 
-    def device_rows(self, head: str, indent: int) -> Code:
-        """``head`` and the slot's rows in the arena, one address for all buckets.
+    def initial(self) -> Code | None:
+        """What the slot holds before a step writes it, where that is not zero.
 
-        A slot that shows a key of the boundary is the very buffer that the key is received in.
+        In the block it is the constant padding, from which every load starts.
         """
-        source = self.slot.source
-        name = f"slot.{self.slot.qualified}"
-        if isinstance(source, BoundarySource):
-            name = f"received.{source.key}"
-        parts = [
-            literal(name),
-            code("shapes[{}]", self.key),
-            code("full_shapes[{}]", self.key),
-            self.dtype,
-        ]
-        initial = self._initial()
-        if str(initial) != "0":
-            parts.append(code("initial={}", initial))
-        verb = "host_rows" if self.slot.host_only else "rows"
-        return call(Code(f"{head}arena.{verb}"), tuple(parts), indent, after=1)
-
-    def mirror_rows(self, head: str, indent: int) -> Code:
-        """The slot's host twin."""
-        parts = (
-            literal(f"mirror.{self.slot.qualified}"),
-            code("shapes[{}]", self.key),
-            code("full_shapes[{}]", self.key),
-            self.dtype,
-        )
-        return call(Code(f"{head}arena.host_rows"), parts, indent, after=1)
-
-    def _initial(self) -> Code:
-        """What a slot with one address holds before its first load."""
+        padding = self.slot.padding
+        value = Code("0")
         if isinstance(self.slot.source, ConstSource):
-            return self.loading.value(self.slot.source.value)
-        if isinstance(self.slot.padding, KeepPadding):
-            return literal(self.slot.padding.initial)
-        return Code("0")
+            value = self.loading.value(self.slot.source.value)
+        elif isinstance(padding, KeepPadding):
+            value = literal(padding.initial)
+        elif self.in_block and isinstance(padding, FillPadding) and not by_step(padding):
+            value = self.loading.value(padding.value)
+        return None if value.text in ("0", "False") else value
 
     # ------------------------------------------------------------ the batch
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ppcgc.emit.slot_code import SlotCode
-from ppcgc.emit.slot_load import image
 from ppcgc.emit.slot_text import declared, padding_text
 from ppcgc.emit.source import Code, call, code, literal, tuple_of
 from ppcgc.ir import AbsentKey, BoundarySource, Role
@@ -37,14 +36,13 @@ def slot_info(slot: SlotCode, indent: int) -> Code:
         "mutable": spec.mutable,
         "broadcast": spec.broadcast,
         "host_only": spec.host_only,
+        "in_block": slot.in_block,
     }
     parts += [Code(f"{word}=True") for word, stated in flags.items() if stated]
     if slot.two_axes:
         parts.append(code("dims={}", slot.dims_pair()))
     elif slot.dim:
         parts.append(code("dim={}", literal(slot.dim)))
-    if slot.in_block and (padding := image(slot)) is not None:
-        parts.append(code("image={}", padding))
     parts += [code("{}={}", Code(key), literal(value)) for key, value in declared(spec).items()]
     return call(Code("rt.SlotInfo"), tuple(parts), indent, after=1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ppcgc.emit.batch_source import in_test, source_expression, under
-from ppcgc.emit.slot_code import BODY, SlotCode
+from ppcgc.emit.slot_code import BODY, SlotCode, by_step
 from ppcgc.emit.slot_roles import role_check
 from ppcgc.emit.source import WIDTH, Code, call, code, literal
 from ppcgc.expr.tree import Expr, Symbol
@@ -70,26 +70,10 @@ def _pad_block(slot: SlotCode) -> list[Code]:
     padding = slot.slot.padding
     if isinstance(padding, RepeatLastPadding):
         return [code("{}.pad_repeat_last({})", slot.rows, slot.live())]
-    if isinstance(padding, FillPadding) and fill_is_dynamic(padding):
+    if isinstance(padding, FillPadding) and by_step(padding):
         value = slot.loading.value(padding.value)
         return [code("{}.pad_fill({}, {})", slot.rows, slot.live(), value)]
     return []
-
-
-def fill_is_dynamic(padding: FillPadding) -> bool:
-    """Does the value depend on the step."""
-    by_step = (Symbol.LIVE, Symbol.PADDED, Symbol.SCALAR)
-    return not isinstance(padding.value, int | float) and any(
-        ref.symbol in by_step for ref in refs(padding.value)
-    )
-
-
-def image(slot: SlotCode) -> Code | None:
-    """Constant padding other than zero, which the block holds before rows are written."""
-    padding = slot.slot.padding
-    if not isinstance(padding, FillPadding) or fill_is_dynamic(padding):
-        return None
-    return slot.loading.value(padding.value)
 
 
 def _compute(slot: SlotCode, expr: Expr, indent: int) -> Code:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ppcgc.emit.batch_source import under
 from ppcgc.emit.names import class_name
 from ppcgc.emit.slot_bind import bind_expression, bind_mirror
 from ppcgc.emit.slot_code import BODY, SlotCode
@@ -66,86 +67,81 @@ def _groups(slots: list[SlotCode]) -> Iterator[tuple[str | None, list[SlotCode]]
 
 # ---------------------------------------------------------------- making the object
 
-MakeRows = Callable[[SlotCode, str, int], Code]  # a slot, the text before it, where the line stands
+Member = Callable[[SlotCode, str, int], Code]  # a slot, ``name=``, where the line stands
 
 
-def allocation(slots: list[SlotCode], *name: str) -> tuple[list[Code], Code]:
-    """Statements first, then the slots of a bucket: views of the block, or rows in the arena."""
-    places = {slot.key: at for at, slot in enumerate(s for s in slots if s.in_block)}
+def placed(slots: list[SlotCode], *name: str) -> Code:
+    """The object of slots that lie in memory, by name: ``PrefillFirstSlots(ids=of["ids"], ...)``."""
+
+    def taken(slot: SlotCode, head: str, key: str) -> Code:
+        there = slot.condition("rows") is None
+        return Code(f"{head}of[{literal(key)}]" if there else f"{head}of.get({literal(key)})")
 
     def rows(slot: SlotCode, head: str, indent: int) -> Code:
-        if slot.key in places:
-            return Code(f"{head}host[{literal(places[slot.key])}]")
-        return slot.device_rows(head, indent)
+        return taken(slot, head, slot.slot.qualified)
 
     def twin(slot: SlotCode, head: str, indent: int) -> Code:
-        return slot.mirror_rows(head, indent)
+        return taken(slot, head, f"{slot.slot.qualified}_host")
 
-    return _made(slots, rows, twin, "rows", *name)
-
-
-def binding(slots: list[SlotCode], *name: str) -> tuple[list[Code], Code]:
-    """Statements first, then the slots of an eager step."""
-    return _made(slots, bind_expression, bind_mirror, "live", *name)
+    return _construct(slots, rows, twin, *name)
 
 
-def _made(
-    slots: list[SlotCode], rows: MakeRows, twin: MakeRows, over: str, *name: str
-) -> tuple[list[Code], Code]:
-    """A slot that is there on a condition is made before the object, under that condition."""
+def bound(slots: list[SlotCode], *name: str) -> tuple[list[Code], Code]:
+    """Statements first, then the slots of an eager step.
+
+    A slot that is there on a condition is made before the object, under that condition.
+    """
     statements: list[Code] = []
     for slot in slots:
-        condition = slot.condition(over)
-        if condition is None:
-            continue
-        local = f"{slot.name}_slot"
-        statements += [
-            code("{}: Tensor | None = None", Code(local)),
-            *([Code(f"{local}_host: Tensor | None = None")] if slot.slot.mirror else []),
-            code("if {}:", condition),
-            Code(f"    {rows(slot, f'{local} = ', BODY + 4)}"),
-            *(
-                [Code(f"    {twin(slot, f'{local}_host = ', BODY + 4)}")]
-                if slot.slot.mirror
-                else []
-            ),
-        ]
-    return statements, _construct(slots, rows, twin, over, *name)
+        condition = slot.condition("live")
+        if condition is not None:
+            statements += _under_condition(slot, condition)
+
+    def rows(slot: SlotCode, head: str, indent: int) -> Code:
+        if slot.condition("live") is not None:
+            return Code(f"{head}{slot.name}_slot")
+        return bind_expression(slot, head, indent)
+
+    def twin(slot: SlotCode, head: str, indent: int) -> Code:
+        if slot.condition("live") is not None:
+            return Code(f"{head}{slot.name}_slot_host")
+        return bind_mirror(slot, head, indent)
+
+    return statements, _construct(slots, rows, twin, *name)
 
 
-def _members(
-    slot: SlotCode, name: str, rows: MakeRows, twin: MakeRows, over: str, indent: int
-) -> Iterator[Code]:
-    if slot.condition(over) is not None:
-        yield Code(f"{name}={slot.name}_slot")
-        if slot.slot.mirror is not None:
-            yield Code(f"{name}_host={slot.name}_slot_host")
-        return
-    yield rows(slot, f"{name}=", indent)
-    if slot.slot.mirror is not None:
-        yield twin(slot, f"{name}_host=", indent)
+def _under_condition(slot: SlotCode, condition: Code) -> list[Code]:
+    local, mirrored = f"{slot.name}_slot", slot.slot.mirror is not None
+    twin = f"{local}_host"
+    nothing = [code("{}: Tensor | None = None", Code(local))]
+    made = [bind_expression(slot, f"{local} = ", BODY + 4)]
+    if mirrored:
+        nothing.append(code("{}: Tensor | None = None", Code(twin)))
+        made.append(bind_mirror(slot, f"{twin} = ", BODY + 4))
+    return [*nothing, code("if {}:", condition), *map(under, made)]
 
 
-def _construct(
-    slots: list[SlotCode], rows: MakeRows, twin: MakeRows, over: str, *name: str
-) -> Code:
+def _construct(slots: list[SlotCode], rows: Member, twin: Member, *name: str) -> Code:
     """``PrefillFirstSlots(input_ids=..., pp=PrefillFirstPpSlots(...))``, always one a line."""
     pad = " " * MEMBER
     parts: list[Code] = []
     for group, members in _groups(slots):
         if group is None:
-            for slot in members:
-                parts += _members(slot, str(slot.name), rows, twin, over, MEMBER)
+            parts += _members(members, rows, twin, MEMBER)
             continue
         inner = "".join(
-            f"\n{pad}    {member},"
-            for slot in members
-            for member in _members(
-                slot, str(identifier(slot.slot.name)), rows, twin, over, MEMBER + 4
-            )
+            f"\n{pad}    {member}," for member in _members(members, rows, twin, MEMBER + 4)
         )
         made = class_name(*name, group, "slots")
         parts.append(Code(f"{identifier(group)}={made}({inner}\n{pad})"))
     body = "".join(f"\n{pad}{part}," for part in parts)
     made = class_name(*name, "slots")
     return Code(f"{made}({body}\n{' ' * BODY})" if parts else f"{made}()")
+
+
+def _members(slots: list[SlotCode], rows: Member, twin: Member, indent: int) -> Iterator[Code]:
+    for slot in slots:
+        name = identifier(slot.slot.name)
+        yield rows(slot, f"{name}=", indent)
+        if slot.slot.mirror is not None:
+            yield twin(slot, f"{name}_host=", indent)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import keyword
 import math
+import re
 import textwrap
 from dataclasses import dataclass
 
 WIDTH = 100
+_ORDER = re.compile(r"(fmt|isort|mypy|noqa|pragma|pylint|pyright|ruff|type|yapf)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,16 @@ def literal(value: int | float | bool | str | None) -> Code:
 
 
 def _quoted(text: str) -> Code:
-    """A string literal in double quotes, as a formatter would have it."""
-    plain = repr(text)
-    if plain.startswith("'") and '"' not in plain:
-        return Code(f'"{plain[1:-1]}"')
-    return Code(plain)
+    """A string literal with the quotes that a formatter would choose: those with less to escape."""
+    quote = "'" if text.count('"') > text.count("'") else '"'
+    body = "".join(_in_quotes(character, quote) for character in text)
+    return Code(f"{quote}{body}{quote}")
+
+
+def _in_quotes(character: str, quote: str) -> str:
+    if character in "'\"":
+        return f"\\{quote}" if character == quote else character
+    return repr(character)[1:-1]
 
 
 def code(template: str, *parts: Code) -> Code:
@@ -66,19 +73,29 @@ def dotted(path: tuple[str, ...]) -> Code:
 
 
 def comment(text: str, indent: int = 0) -> Code:
-    """Text as comment lines within the width, the first one not indented."""
-    lines = textwrap.wrap(_one_line(text), WIDTH - indent - 2) or [""]
-    return Code(f"\n{' ' * indent}".join(f"# {line}" for line in lines))
+    """Text as comment lines within the width, the first one not indented.
+
+    No line of it is an order to a tool: "fmt: off" is put in brackets, a second "#" is left out.
+    """
+    wrapped = _wrapped(_one_line(text.replace("#", " ")), WIDTH - indent - 4)
+    calm = (f"({line})" if _ORDER.match(line) else line for line in wrapped)
+    return Code(f"\n{' ' * indent}".join(f"# {line}".rstrip() for line in calm))
 
 
 def docstring(text: str, indent: int = 0) -> Code:
     """Text as a docstring within the width, the first line not indented."""
-    clean = _one_line(text).replace("\\", "\\\\").replace('"', "'")
-    lines = textwrap.wrap(clean, WIDTH - indent - 6) or [""]
+    clean = _one_line(text).replace("\\", "\\\\").replace('"', "'") or "No words."
+    lines = _wrapped(clean, WIDTH - indent - 6)
     pad = f"\n{' ' * indent}"
     if len(lines) == 1:
         return Code(f'"""{lines[0]}"""')
     return Code(f'"""{pad.join(lines)}{pad}"""')
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of whole words: a word that is cut could end in half an escape."""
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return lines or [""]
 
 
 def _one_line(text: str) -> str:
@@ -107,19 +124,22 @@ def signature(name: str, parameters: tuple[Code, ...], result: Code, indent: int
 
 def subscript(head: Code, arguments: tuple[Code, ...], indent: int) -> Code:
     """``head[arguments]`` on one line where it fits, else one argument a line."""
+    if not arguments:
+        return head
     flat = f"{head}[{', '.join(map(str, arguments))}]"
-    if indent + len(flat) <= WIDTH - 2:
+    if indent + len(flat) <= WIDTH - 1:
         return Code(flat)
     inner = "".join(f"\n{' ' * (indent + 4)}{argument}," for argument in arguments)
     return Code(f"{head}[{inner}\n{' ' * indent}]")
 
 
-def class_header(name: Code, base: Code, arguments: tuple[Code, ...]) -> Code:
-    """``class name(base[arguments]):`` on one line where it fits."""
-    flat = f"class {name}({subscript(base, arguments, 0)}):"
-    if len(flat) <= WIDTH and "\n" not in flat:
-        return Code(flat)
-    return Code(f"class {name}(\n    {subscript(base, arguments, 4)}\n):")
+def class_header(name: Code, *bases: tuple[Code, tuple[Code, ...]]) -> Code:
+    """``class name(base[arguments]):`` on one line where it fits, else one base a line."""
+    flat = ", ".join(str(subscript(base, arguments, 0)) for base, arguments in bases)
+    if len(f"class {name}({flat}):") <= WIDTH and "\n" not in flat:
+        return Code(f"class {name}({flat}):")
+    inner = "".join(f"\n    {subscript(base, arguments, 4)}," for base, arguments in bases)
+    return Code(f"class {name}({inner}\n):")
 
 
 def tuple_of(items: tuple[Code, ...]) -> Code:

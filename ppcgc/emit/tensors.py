@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ppcgc.emit.batch_source import under
 from ppcgc.emit.names import dtype_code
 from ppcgc.emit.scope import Scope
 from ppcgc.emit.shapes import annotation, live_rows_code, padded_dims, shape_code
-from ppcgc.emit.source import Code, Identifier, call, code, identifier, literal
+from ppcgc.emit.source import Code, Identifier, call, code, identifier, lines, literal
 from ppcgc.ir import (
     BoundaryKey,
     Family,
@@ -17,10 +18,11 @@ from ppcgc.ir import (
     KeepRing,
     Output,
     RepeatLastPadding,
+    Runner,
 )
 
-ARGUMENT = 12  # indent of an argument of the call in a method's return
-BODY = 8
+BODY = 8  # indent of a statement in a method
+MEMBER = 12  # indent of an entry of what a method returns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +31,10 @@ class OutputView:
 
     name: Identifier
     annotation: Code
-    buffer: Code
-    store: Code
+    info: Code
+    member: Code
+    picked: Code
     trim: Code
-    eager: Code
     ring: Code | None
 
 
@@ -40,77 +42,70 @@ class OutputView:
 class BoundaryKeyView:
     """One key of the boundary, on the sending and on the receiving side.
 
-    Statements are indented for a method's body; those of a key that crosses on a condition stand
-    under it already.
+    ``crosses`` is None for a key without ``when``. Statements are indented for a method's body.
     """
 
     name: Identifier
     key: Code
     type: Code
     annotation: Code
-    buffer: Code
-    store: Code
+    doc: Code | None
+    info: Code
+    crosses: Code | None
+    member: Code
     trim: Code
-    eager: Code
-    received: Code
     receive: Code
     reset: Code | None
-    check: Code
-    crossing: Code  # the condition over ``dims`` and ``cut``
     by_runtime: bool
 
 
 class TensorCode:
     """The code of one tensor: its extents in a bucket, whole, or of the live rows."""
 
-    def __init__(self, family: Family, tensor: Output | BoundaryKey) -> None:
-        self.scope = Scope(family=family)
+    def __init__(
+        self, family: Family, tensor: Output | BoundaryKey, lowered: tuple[tuple[str, int], ...]
+    ) -> None:
+        self.scope = Scope(family=family, lowered=lowered)
         self.tensor = tensor
         self.name = identifier(tensor.name)
+        self.key = literal(tensor.name)
         self.dtype = dtype_code(tensor.dtype, "self.dtype")
         self.dims = padded_dims(tensor.shape, tensor.axes)
-
-    def shape(self, rows: str) -> Code:
-        return shape_code(self.scope, self.tensor.shape, rows)
 
     def annotation(self) -> Code:
         return annotation(self.tensor.shape, self.tensor.dtype, self.tensor.span)
 
-    def live_rows(self, whole: Code) -> Code:
-        return live_rows_code(self.scope, whole, self.tensor.shape)
+    def info(self, head: str, indent: int, after: int) -> Code:
+        """``rt.TensorInfo("hidden_states", (rows.tokens, self.dims.hidden), self.dtype)``."""
+        shape = shape_code(self.scope, self.tensor.shape, "rows")
+        parts = (self.key, shape, self.dtype)
+        return call(Code(f"{head}rt.TensorInfo"), parts, indent, after=after)
 
-    def buffer(self, prefix: str, head: str, indent: int) -> Code:
-        key = literal(f"{prefix}.{self.tensor.name}")
-        parts = (key, self.shape("rows"), self.shape("full"), self.dtype)
-        return call(Code(f"{head}arena.rows"), parts, indent, after=1)
-
-    def eager(self, value: Code, head: str, indent: int) -> Code:
-        label = literal(self.tensor.name)
-        parts = (value, self.shape("live"), self.dtype, Code("self.device"), label)
-        return call(Code(f"{head}rt.check_result"), parts, indent, after=1)
+    def live_rows(self) -> Code:
+        return live_rows_code(self.scope, code("buffers.{}", self.name), self.tensor.shape)
 
 
-def output_view(family: Family, output: Output) -> OutputView:
+def holding(owner: Code, members: tuple[Code, ...]) -> Code:
+    """``return Boundary(hidden_states=of["hidden_states"], ...)``."""
+    return call(code("return {}", owner), members, BODY)
+
+
+def output_view(family: Family, runner: Runner, output: Output) -> OutputView:
     """An output of the last stage."""
-    tensor, name = TensorCode(family, output), identifier(output.name)
-    picked = _picked(output)
-    kept, ring = tensor.live_rows(code("buffers.{}", name)), None
+    tensor = TensorCode(family, output, runner.axis_max)
+    kept, ring = tensor.live_rows(), None
     if isinstance(output.keep, KeepClone):
         kept = code("{}.clone()", kept)
     elif isinstance(output.keep, KeepRing):
-        kept = code("self.{}_ring.keep({})", name, kept)
-        entries = literal(output.keep.entries)
-        parts = (Code("arena"), literal(output.name), tensor.shape("full"), tensor.dtype, entries)
-        ring = call(code("self.{}_ring = rt.OutputRing", name), parts, BODY)
+        kept = code("self.rings[{}].keep({})", tensor.key, kept)
+        ring = code("{}: {}", tensor.key, literal(output.keep.entries))
     return OutputView(
-        name=name,
+        name=tensor.name,
         annotation=tensor.annotation(),
-        buffer=tensor.buffer("output", f"{name}=", ARGUMENT),
-        store=call(
-            Code("rt.store"), (code("buffers.{}", name), picked, literal(output.name)), BODY
-        ),
-        trim=code("{}={}", name, kept),
-        eager=tensor.eager(picked, f"{name}=", ARGUMENT),
+        info=tensor.info("", MEMBER, 1),
+        member=code("{}=of[{}]", tensor.name, tensor.key),
+        picked=code("{}: {}", tensor.key, _picked(output)),
+        trim=code("{}={}", tensor.name, kept),
         ring=ring,
     )
 
@@ -127,78 +122,52 @@ def _picked(output: Output) -> Code:
 
 
 def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
-    """A key of the boundary.
-
-    Every method makes each key as a local variable; a key with ``when`` is made under its
-    condition and is None on other cuts.
-    """
-    tensor, name = TensorCode(family, key), identifier(key.name)
-    on_cut = Scope(family=family, dims="dims", cut="cut")
-    crossing = on_cut.python(key.when) if key.when is not None else Code("True")
-    crosses = code("{} in self.keys()", literal(key.name))
-    indent = BODY if key.when is None else BODY + 4
-    label = literal(f"boundary.{key.name}")
-    stored = (code("buffers.{}", name), code("values[{}]", literal(key.name)), label)
-    shape = (tensor.shape("live"), tensor.dtype, Code("self.device"), label)
-    check = call(code("{} = rt.check_received", name), (code("source.{}", name), *shape), indent)
+    """A key of the boundary; one with ``when`` is None on cuts that it does not cross."""
+    tensor, name = TensorCode(family, key, ()), identifier(key.name)
+    whole, live = code("buffers.{}", name), tensor.live_rows()
+    if key.when is None:
+        type_, crosses, trim = "Tensor", None, live
+        member, info = code("of[{}]", tensor.key), tensor.info("", MEMBER, 1)
+    else:
+        type_, crosses = "Tensor | None", tensor.scope.python(key.when)
+        trim = code("None if {} is None else {}", whole, live) if live != whole else whole
+        member = code("of.get({})", tensor.key)
+        info = call(Code("infos.append"), (tensor.info("", MEMBER + 4, 1),), MEMBER)
     return BoundaryKeyView(
         name=name,
-        key=literal(key.name),
-        type=Code("Tensor" if key.when is None else "Tensor | None"),
+        key=tensor.key,
+        type=Code(type_),
         annotation=tensor.annotation(),
-        buffer=_local(key, crosses, tensor.buffer("handed", f"{name} = ", indent)),
-        store=_given(key, "buffers", call(Code("rt.store"), stored, indent)),
-        trim=_local(
-            key,
-            code("buffers.{} is not None", name),
-            code("{} = {}", name, tensor.live_rows(code("buffers.{}", name))),
-        ),
-        eager=_local(
-            key,
-            crosses,
-            tensor.eager(code("values[{}]", literal(key.name)), f"{name} = ", indent),
-        ),
-        received=_local(key, crosses, tensor.buffer("received", f"{name} = ", indent)),
-        receive=_given(key, "into", _receive(tensor, key, label, indent)),
-        reset=_reset(tensor, key, indent),
-        check=_local(key, crosses, check),
-        crossing=crossing,
+        doc=None,
+        info=info,
+        crosses=crosses,
+        member=code("{}={}", name, member),
+        trim=code("{}={}", name, trim),
+        receive=_receive(tensor, key),
+        reset=_reset(tensor, key),
         by_runtime=key.by_runtime,
     )
 
 
-def _local(key: BoundaryKey, crosses: Code, assignment: Code) -> Code:
-    """An assignment, or the same under the key's condition with None before it."""
-    if key.when is None:
-        return assignment
-    nothing = f"{identifier(key.name)}: Tensor | None = None"
-    pad = " " * BODY
-    return Code(f"{nothing}\n{pad}if {crosses}:\n{pad}    {assignment}")
-
-
-def _given(key: BoundaryKey, holder: str, statement: Code) -> Code:
-    """A statement on a key that may be None on its holder."""
-    if key.when is None:
-        return statement
-    return Code(f"if {holder}.{identifier(key.name)} is not None:\n{' ' * (BODY + 4)}{statement}")
-
-
-def _receive(tensor: TensorCode, key: BoundaryKey, label: Code, indent: int) -> Code:
-    name = tensor.name
-    live = tensor.shape("live")
-    return call(
-        Code("rt.receive_rows"),
-        (code("into.{}", name), code("source.{}", name), live, label),
-        indent,
+def _receive(tensor: TensorCode, key: BoundaryKey) -> Code:
+    indent = BODY if key.when is None else BODY + 4
+    parts = (
+        code("into.{}", tensor.name),
+        code("source.{}", tensor.name),
+        shape_code(tensor.scope, key.shape, "live"),
+        literal(f"boundary.{key.name}"),
     )
+    return _if_it_crosses(key, "into", [call(Code("rt.receive_rows"), parts, indent)])
 
 
-def _reset(tensor: TensorCode, key: BoundaryKey, indent: int) -> Code | None:
+def _reset(tensor: TensorCode, key: BoundaryKey) -> Code | None:
     """The statements that give padded rows of a received key their padding again."""
     if not tensor.dims or isinstance(key.padding, KeepPadding):
         return None
-    statements = [_reset_axis(tensor, key, dim, indent) for dim in tensor.dims]
-    return _given(key, "rows", Code(f"\n{' ' * indent}".join(map(str, statements))))
+    indent = BODY if key.when is None else BODY + 4
+    return _if_it_crosses(
+        key, "rows", [_reset_axis(tensor, key, dim, indent) for dim in tensor.dims]
+    )
 
 
 def _reset_axis(tensor: TensorCode, key: BoundaryKey, dim: int, indent: int) -> Code:
@@ -214,3 +183,11 @@ def _reset_axis(tensor: TensorCode, key: BoundaryKey, dim: int, indent: int) -> 
     if isinstance(key.padding, FillPadding):
         value = tensor.scope.value(key.padding.value)
     return call(Code("rt.reset_fill"), (*parts, value, *along), indent)
+
+
+def _if_it_crosses(key: BoundaryKey, holder: str, statements: list[Code]) -> Code:
+    """Statements on a key that may be None on its holder."""
+    if key.when is None:
+        return lines(statements, BODY)
+    test = code("if {}.{} is not None:", Code(holder), identifier(key.name))
+    return lines([test, *map(under, statements)], BODY)

@@ -243,10 +243,7 @@ class _Seq2Seq(nn.Module):
 
 
 class Seq2SeqPrefill(_Seq2Seq):
-    """Prompts of the decoder, packed: hidden states [tokens, hidden], or logits.
-
-    On the last stage logits [requests, vocab] of each prompt's last token.
-    """
+    """Prompts of the decoder, packed, on a stage that is not the last: [tokens, hidden]."""
 
     def forward(
         self,
@@ -254,26 +251,56 @@ class Seq2SeqPrefill(_Seq2Seq):
         input_ids: Tensor | None = None,
         positions: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
-        batch: CrossPrefillView | CrossPrefillLastView,
+        batch: CrossPrefillView,
     ) -> Tensor:
-        index = torch.arange(batch.slot_mapping.shape[0], device=batch.slot_mapping.device)
-        request = torch.bucketize(index, batch.cu_seqlens[1:], right=True)
-        # padding rows look at the last request: what they get is read by nobody
-        request = request.clamp(max=batch.source_lens.shape[0] - 1)
-        result: Tensor = self.stage(
+        hidden: Tensor = self.stage(
             input_ids=input_ids,
             positions=positions,
             inputs_embeds=inputs_embeds,
             attention=PrefillAttention(batch, self.pool),
-            cross=CrossAttention(batch, self.cross_pool, request),
-            logit_rows=_last_token(batch) if self.stage.is_last else None,
+            cross=_cross_of_tokens(batch, self.cross_pool),
         )
-        return result
+        return hidden
 
 
-def _last_token(batch: Any) -> Tensor:
-    rows: Tensor = batch.last_token
-    return rows
+class Seq2SeqPrefillLast(_Seq2Seq):
+    """The same on the last stage: logits [requests, vocab] of each prompt's last token."""
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor | None = None,
+        positions: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        batch: CrossPrefillLastView,
+    ) -> Tensor:
+        logits: Tensor = self.stage(
+            input_ids=input_ids,
+            positions=positions,
+            inputs_embeds=inputs_embeds,
+            attention=PrefillAttention(batch, self.pool),
+            cross=_cross_of_tokens(batch, self.cross_pool),
+            logit_rows=batch.last_token,
+        )
+        return logits
+
+
+def _cross_of_tokens(batch: CrossPrefillView, cross_pool: KVPool) -> CrossAttention:
+    """Each token looks at its request's rows.
+
+    Padding tokens look at those of the last request; what they get is read by nobody.
+    """
+    index = torch.arange(batch.slot_mapping.shape[0], device=batch.slot_mapping.device)
+    request = torch.bucketize(index, batch.cu_seqlens[1:], right=True)
+    request = request.clamp(max=batch.source_lens.shape[0] - 1)
+    return CrossAttention(batch, cross_pool, request)
+
+
+def seq2seq_prefill_module(
+    stage: Seq2SeqStage, pool: KVPool, cross_pool: KVPool
+) -> Seq2SeqPrefill | Seq2SeqPrefillLast:
+    """The prefill module for the stage's place."""
+    return (Seq2SeqPrefillLast if stage.is_last else Seq2SeqPrefill)(stage, pool, cross_pool)
 
 
 class Seq2SeqDecode(_Seq2Seq):

@@ -19,26 +19,25 @@ from torch import Tensor
 from ppcgc.hf.attention import (
     Attention,
     DecodeAttention,
-    DecodeView,
     PrefillAttention,
-    PrefillView,
 )
 from ppcgc.hf.kernels import Scoring
 from ppcgc.hf.kv import KVPool
 from ppcgc.hf.runners import Runnable, check_last
 from ppcgc.hf.stage import HFStage
+from ppcgc.runtime.errors import BuildError
 
 
 class SlidingPrefillView(Protocol):
-    """Whole prompts. The slots of a pool are there on stages that have layers with it."""
+    """Whole prompts. The slots of a pool are None on stages without a layer that uses it."""
 
     @property
-    def slot_mapping(self) -> Tensor:
+    def slot_mapping(self) -> Tensor | None:
         """int64 [tokens]: the row of the full layers' pool that each token is written to."""
         ...
 
     @property
-    def slot_mapping_swa(self) -> Tensor:
+    def slot_mapping_swa(self) -> Tensor | None:
         """int64 [tokens]: the same in the sliding layers' pool; the reserved row for tokens that
         have left the window by the end of their prompt."""
         ...
@@ -59,25 +58,25 @@ class SlidingPrefillLastView(SlidingPrefillView, Protocol):
 
 
 class SlidingDecodeView(Protocol):
-    """A decode step. The slots of a pool are there on stages that have layers with it."""
+    """A decode step. The slots of a pool are None on stages without a layer that uses it."""
 
     @property
-    def slot_mapping(self) -> Tensor:
+    def slot_mapping(self) -> Tensor | None:
         """int64 [requests]: the row of the full layers' pool for each new token."""
         ...
 
     @property
-    def slot_table(self) -> Tensor:
+    def slot_table(self) -> Tensor | None:
         """int64 [requests, context]: the row of each position of each request."""
         ...
 
     @property
-    def slot_mapping_swa(self) -> Tensor:
+    def slot_mapping_swa(self) -> Tensor | None:
         """int64 [requests]: the row of the sliding layers' pool for each new token."""
         ...
 
     @property
-    def slot_table_swa(self) -> Tensor:
+    def slot_table_swa(self) -> Tensor | None:
         """int64 [requests, window]: the rows of each request's newest positions, in any order."""
         ...
 
@@ -127,27 +126,43 @@ class _Sliding:
     def prefill(self, batch: SlidingPrefillView) -> AttentionByLayer:
         by_layer: dict[int, Attention] = {}
         if self._full:
-            prompts: PrefillView = batch
-            by_layer |= dict.fromkeys(self._full, PrefillAttention(prompts, self._pool))
+            by_layer |= self._prompts(self._full, batch.slot_mapping, batch.cu_seqlens)
         if self._sliding:
-            prompts = _Prompts(slot_mapping=batch.slot_mapping_swa, cu_seqlens=batch.cu_seqlens)
-            by_layer |= dict.fromkeys(self._sliding, PrefillAttention(prompts, self._pool))
+            by_layer |= self._prompts(self._sliding, batch.slot_mapping_swa, batch.cu_seqlens)
         return AttentionByLayer(by_layer)
 
     def decode(self, batch: SlidingDecodeView) -> AttentionByLayer:
         by_layer: dict[int, Attention] = {}
         if self._full:
-            step: DecodeView = batch
-            by_layer |= dict.fromkeys(self._full, DecodeAttention(step, self._pool))
+            table = _there(batch.slot_table)
+            by_layer |= self._step(self._full, batch.slot_mapping, table, batch.seq_lens)
         if self._sliding:
-            window = batch.slot_table_swa.shape[1]
-            step = _Step(
-                slot_mapping=batch.slot_mapping_swa,
-                slot_table=batch.slot_table_swa,
-                seq_lens=batch.seq_lens.clamp(max=window),
-            )
-            by_layer |= dict.fromkeys(self._sliding, DecodeAttention(step, self._pool))
+            table = _there(batch.slot_table_swa)
+            lengths = batch.seq_lens.clamp(max=table.shape[1])
+            by_layer |= self._step(self._sliding, batch.slot_mapping_swa, table, lengths)
         return AttentionByLayer(by_layer)
+
+    def _prompts(
+        self, layers: frozenset[int], rows: Tensor | None, cu_seqlens: Tensor
+    ) -> dict[int, Attention]:
+        view = _Prompts(slot_mapping=_there(rows), cu_seqlens=cu_seqlens)
+        return dict.fromkeys(layers, PrefillAttention(view, self._pool))
+
+    def _step(
+        self, layers: frozenset[int], rows: Tensor | None, table: Tensor, lengths: Tensor
+    ) -> dict[int, Attention]:
+        view = _Step(slot_mapping=_there(rows), slot_table=table, seq_lens=lengths)
+        return dict.fromkeys(layers, DecodeAttention(view, self._pool))
+
+
+def _there(slot: Tensor | None) -> Tensor:
+    """A slot of a pool that some layer of the stage uses."""
+    if slot is None:
+        raise BuildError(
+            "a slot of the cache is None on a stage with layers that use it: the spec's kinds of "
+            "layers and the config's layer_types differ"
+        )
+    return slot
 
 
 class HFSlidingPrefill(Runnable[SlidingPrefillView]):

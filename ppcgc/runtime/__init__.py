@@ -8,6 +8,7 @@ from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot
 from ppcgc.runtime.backends import open_backend
 from ppcgc.runtime.backends.base import Backend, Graph
 from ppcgc.runtime.capture import capture
+from ppcgc.runtime.carried import Incoming, Outputs, TensorInfo, Tensors
 from ppcgc.runtime.cells import (
     copy_cells,
     fill_cells,
@@ -17,7 +18,7 @@ from ppcgc.runtime.cells import (
     repeat_last_second,
     upload_cells,
 )
-from ppcgc.runtime.choice import Choice, Reason, StepRecord, smallest
+from ppcgc.runtime.choice import Choice, Reason, StepRecord, bucket_table, smallest
 from ppcgc.runtime.counts import (
     broken_limit,
     live_count,
@@ -30,6 +31,7 @@ from ppcgc.runtime.dims import build_int, ceil_div, config_int, floor_div, remai
 from ppcgc.runtime.eager_rows import EagerRows
 from ppcgc.runtime.hooks import HookInfo, Made
 from ppcgc.runtime.host_rows import HostRows, HostSource
+from ppcgc.runtime.inputs import Inputs
 from ppcgc.runtime.kinds import (
     KindIds,
     census,
@@ -83,13 +85,10 @@ from ppcgc.runtime.roles import (
 )
 from ppcgc.runtime.scalars import constant_scalar, host_flag, host_number
 from ppcgc.runtime.signature import check_forward
-from ppcgc.runtime.slot_info import Role, SlotInfo
+from ppcgc.runtime.slot_info import Role, SlotInfo, facts_of
 from ppcgc.runtime.stage import (
     EntryStage,
-    Incoming,
-    Inputs,
     LaterStage,
-    Outputs,
     Place,
     StageRunner,
     Step,
@@ -135,10 +134,13 @@ __all__ = [
     "Step",
     "StepRecord",
     "Subject",
+    "TensorInfo",
+    "Tensors",
     "assert_verified",
     "axis_count",
     "boundary_values",
     "broken_limit",
+    "bucket_table",
     "build_int",
     "capture",
     "ceil_div",
@@ -159,6 +161,7 @@ __all__ = [
     "copy_whole",
     "declared_ranges",
     "even_ranges",
+    "facts_of",
     "fill_cells",
     "fill_live",
     "fill_whole",

@@ -7,7 +7,7 @@ recorded with a reason from a closed list.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -60,3 +60,10 @@ def smallest(sizes: Sequence[int], live: int) -> int | None:
     """The smallest of the ascending ``sizes`` that is not below ``live``, None when all are."""
     at = bisect_left(sizes, live)
     return sizes[at] if at < len(sizes) else None
+
+
+def bucket_table(
+    kind: Callable[..., ExtentsT], table: Mapping[tuple[int, ...], tuple[int, ...]]
+) -> dict[ExtentsT, ExtentsT]:
+    """The padded rows of each graph, and the live rows of the batch that captures it."""
+    return {kind(*padded): kind(*live) for padded, live in table.items()}

@@ -24,6 +24,9 @@ class ReadingBoundary(Boundary):
         self._inner = inner
         self._noted = noted
 
+    def declared(self) -> tuple[str, ...]:
+        return self._inner.declared()
+
     def keys(self) -> tuple[str, ...]:
         return self._inner.keys()
 
@@ -31,9 +34,11 @@ class ReadingBoundary(Boundary):
         self._noted.add(key)
         return self._inner[key]
 
-    def __getattr__(self, name: str) -> Tensor:
+    def __getattr__(self, name: str) -> Tensor | None:
         if name.startswith("_"):
             raise AttributeError(name)
+        if name in self.declared() and name not in self.keys():
+            return None  # what the boundary itself shows of a key that does not cross
         return self[name]
 
 

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.errors import OutputError, SourceError
-from ppcgc.runtime.loading import live_shape
 from ppcgc.runtime.views import Boundary
 
 

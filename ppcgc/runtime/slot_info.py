@@ -33,9 +33,9 @@ class SlotInfo:
 
     ``batch`` is the batch attribute path that feeds it, ``boundary`` the key, None for other
     sources; ``cast`` says that the source may have another dtype. ``of_axis`` is set where the
-    role speaks of an axis. ``mirror`` is the batch path of a host twin, ``presence`` the scalar that
-    says whether the source is there. ``dim`` is the padded dimension (``dims`` both of them), ``image`` the constant padding of a
-    slot in the host block.
+    role speaks of an axis. ``mirror`` is the batch path of a host twin, ``presence`` the
+    scalar that says whether the source is there. ``dim`` is the padded dimension (``dims`` both of
+    them); ``in_block`` says that the host block holds the slot.
 
     What a second reading of the load goes by, in the spec's own words: ``source`` is the kind of
     source, ``rule`` the expression of ``compute`` or ``const``, ``fill`` the value of
@@ -61,12 +61,17 @@ class SlotInfo:
     presence: str | None = None
     dim: int = 0
     dims: tuple[int, int] | None = None
-    image: float = 0
+    in_block: bool = False
     source: str = "batch"
     rule: str = ""
     fill: str = "0"
     absent: float | None = None
     of_state: str | None = None
+
+
+def facts_of(table: tuple[SlotInfo, ...], *names: str) -> tuple[SlotInfo, ...]:
+    """Some slots of a runner's table, in the table's order."""
+    return tuple(info for info in table if info.name in names)
 
 
 def even_offsets(total: int, parts: int) -> list[int]:

@@ -19,8 +19,8 @@ from torch import Tensor
 from ppcgc.runtime.addresses import Move, Places, moves, places_of
 from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot, offsets_of
 from ppcgc.runtime.backends.base import Backend, Graph
+from ppcgc.runtime.carried import Incoming, Outputs
 from ppcgc.runtime.choice import Choice, Reason, StepRecord
-from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.errors import (
     AddressError,
     BuildError,
@@ -31,16 +31,12 @@ from ppcgc.runtime.errors import (
     StaleStepError,
 )
 from ppcgc.runtime.hooks import HookInfo, HookState, Made
+from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
 from ppcgc.runtime.layers import LayerRange, check_model_range
 from ppcgc.runtime.report import Report, report_of
-from ppcgc.runtime.slot_info import SlotInfo, capture_batch
+from ppcgc.runtime.slot_info import capture_batch
 from ppcgc.runtime.stale_views import Epoch, guard_outputs
 
-ExtentsT = TypeVar("ExtentsT", bound=tuple[int, ...])
-BatchT = TypeVar("BatchT")
-RowsT_contra = TypeVar("RowsT_contra", contravariant=True)
-DimsT = TypeVar("DimsT")
-SlotsT = TypeVar("SlotsT")
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
 
@@ -52,133 +48,6 @@ class Place(Enum):
     FIRST = "first"
     MIDDLE = "middle"
     LAST = "last"
-
-
-class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
-    """The slots of a stage: what they are, and how a batch fills them. Generated."""
-
-    def __init__(
-        self, dims: DimsT, dtype: torch.dtype, device: torch.device, layers: LayerRange
-    ) -> None:
-        self.dims = dims
-        self.dtype = dtype
-        self.device = device
-        self.layers = layers
-
-    @abstractmethod
-    def table(self) -> tuple[SlotInfo, ...]:
-        """Facts about every slot, in declared order."""
-
-    @abstractmethod
-    def shapes(self, rows: ExtentsT) -> dict[str, tuple[int, ...]]:
-        """The shape of every slot with these rows on the axes."""
-
-    @abstractmethod
-    def host_slots(self, rows: ExtentsT) -> tuple[HostSlot, ...]:
-        """The host-filled slots of a bucket, in the order of the block."""
-
-    def block(self, rows: ExtentsT, *names: str) -> tuple[HostSlot, ...]:
-        """These slots of the table, as the host block lays them out."""
-        shapes = self.shapes(rows)
-        facts = {info.name: info for info in self.table()}
-        return tuple(
-            HostSlot(
-                name=name,
-                shape=check_shape(name, shapes[name]),
-                dtype=facts[name].dtype or self.dtype,
-                dim=facts[name].dim,
-                image=facts[name].image,
-            )
-            for name in names
-        )
-
-    @abstractmethod
-    def slots(
-        self, arena: DeviceArena, host: tuple[Tensor, ...], rows: ExtentsT, full: ExtentsT
-    ) -> SlotsT:
-        """The typed slots of a bucket. ``host`` are the device views of ``host_slots``."""
-
-    @abstractmethod
-    def load(
-        self, slots: SlotsT, host: BucketHost, batch: BatchT, live: ExtentsT, padded: ExtentsT
-    ) -> None:
-        """Fill every slot: live rows from the batch, the rest by its padding."""
-
-    @abstractmethod
-    def bind(self, batch: BatchT, boundary: Any, live: ExtentsT) -> SlotsT:
-        """The batch's own rows for an eager step, uncopied where they are on the device."""
-
-    def capture_fills(self, padded: ExtentsT) -> dict[str, float]:
-        """The value that a slot's rows have while this bucket is captured; others go by role."""
-        return {}
-
-    def absent(self, batch: BatchT) -> str | None:
-        """The first slot whose source is None and that then wants an eager step."""
-        return None
-
-
-class Outputs(ABC, Generic[RowsT_contra, OutT]):
-    """What a stage gives: a boundary for the next one, or the last stage's outputs. Generated."""
-
-    def __init__(
-        self, dims: Any, dtype: torch.dtype, device: torch.device, layers: LayerRange
-    ) -> None:
-        self.dims = dims
-        self.dtype = dtype
-        self.device = device
-        self.cut = layers.end  # the first layer after the cut that the tensors cross
-
-    @abstractmethod
-    def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> OutT:
-        """Views, of a bucket's padded shape, of the one output buffer of the stage."""
-
-    @abstractmethod
-    def store(self, result: object, buffers: OutT, boundary: object) -> None:
-        """Put the forward's result into the buffers, inside the captured region.
-
-        ``boundary`` is what the stage received, for keys that the runtime hands on.
-        """
-
-    @abstractmethod
-    def trim(self, buffers: OutT, live: RowsT_contra) -> OutT:
-        """The live rows."""
-
-    @abstractmethod
-    def eager(self, result: object, boundary: object, live: RowsT_contra) -> OutT:
-        """The result of an eager step, checked to have exactly the live rows."""
-
-
-class Incoming(ABC, Generic[RowsT_contra, InT]):
-    """The boundary that a later stage takes. Generated."""
-
-    def __init__(
-        self, dims: Any, dtype: torch.dtype, device: torch.device, layers: LayerRange
-    ) -> None:
-        self.dims = dims
-        self.dtype = dtype
-        self.device = device
-        self.cut = layers.start  # the first layer after the cut that the tensors crossed
-
-    @abstractmethod
-    def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> InT:
-        """The boundary slots of a bucket."""
-
-    @abstractmethod
-    def receive(self, into: InT, source: InT, live: RowsT_contra) -> None:
-        """Take the live rows; nothing is copied when they are in the slots already."""
-
-    @abstractmethod
-    def reset(self, rows: InT, live: Tensor, axes: tuple[str, ...]) -> None:
-        """Inside the captured region: rows past the live counts hold their padding.
-
-        Note [padded rows received are never trusted]
-            The sender's replay computed its padded rows too, so the receiver resets them, from
-            the live counts of its own load, before its forward reads them.
-        """
-
-    @abstractmethod
-    def check(self, source: InT, live: RowsT_contra) -> InT:
-        """The boundary of an eager step, checked to have exactly the live rows."""
 
 
 @dataclass(slots=True)
@@ -343,7 +212,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 live_at_capture=live,
                 host=host,
                 live_counts=counts,
-                slots=self.inputs.slots(self.arena, tuple(views), padded, full),
+                slots=self.inputs.allocate(self.arena, tuple(views), padded, full),
                 boundary=self.boundary_buffers(padded, full),
                 outputs=self.outputs.buffers(self.arena, padded, full),
                 padding_rows=[0] * len(self.axes),

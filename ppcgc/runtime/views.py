@@ -32,11 +32,19 @@ class SlotView:
 
 
 class Boundary:
-    """What one stage hands to the next, readable by attribute, by key, or as a mapping."""
+    """What one stage hands to the next, readable by attribute, by key, or as a mapping.
+
+    A key that does not cross this cut is None as an attribute and no key of the mapping, so that
+    a forward may ask ``"topk_indices" in boundary``.
+    """
 
     __slots__ = ()
 
     def __getitem__(self, key: str) -> Tensor:
+        if key in self.declared() and key not in self:
+            raise MissingSlotError(
+                f"boundary key {key!r} does not cross this cut: its `when` does not hold there"
+            )
         if key not in self:
             raise MissingSlotError(
                 f"the boundary has no key {key!r}: it has {', '.join(self.keys())}. "
@@ -54,8 +62,13 @@ class Boundary:
     def __len__(self) -> int:
         return len(self.keys())
 
-    def keys(self) -> tuple[str, ...]:
+    def declared(self) -> tuple[str, ...]:
+        """Every key of the spec, whether it crosses this cut or not."""
         return tuple(field.name for field in fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys that cross this cut."""
+        return tuple(key for key in self.declared() if getattr(self, key) is not None)
 
     def items(self) -> Iterator[tuple[str, Tensor]]:
         return ((key, self[key]) for key in self.keys())

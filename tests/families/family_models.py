@@ -122,7 +122,7 @@ def hyper_model(device: str, kinds: str) -> Any:
         mlp_layer_types=[{"h": "hash_moe", "r": "moe"}[kind] for kind in kinds],
         sliding_window=6,
         hc_mult=2,
-        hc_sinkhorn_iters=4,
+        hc_sinkhorn_iters=2,
         o_groups=2,
         o_lora_rank=16,
         partial_rotary_factor=0.5,

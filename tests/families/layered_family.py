@@ -122,8 +122,9 @@ def handed_between(pipeline: Pipeline, name: str, batch: Any) -> list[Any]:
 
 
 def slot_names(runner: Any) -> list[str]:
-    """The slots that a stage has."""
-    return [info.name for info in runner.inputs.table()]
+    """The slots that a captured stage has: those of its first bucket that are not None."""
+    slots = next(iter(runner.table.values())).slots
+    return [name for name, slot in attributes(slots).items() if slot is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from examples.serving import Sequence as PagedSequence
 from generated import bart
 from ppcgc.hf.kv import KVPool
 from ppcgc.hf.probe import randomize
-from ppcgc.hf.seq2seq import Seq2SeqDecode, Seq2SeqPrefill, Seq2SeqStage, split_decoder
+from ppcgc.hf.seq2seq import Seq2SeqDecode, Seq2SeqStage, seq2seq_prefill_module, split_decoder
 
 KV_ROWS, CONTEXT = 20 * 16, 32
 SOURCE = 12  # the most encoder positions
@@ -175,7 +175,7 @@ def pipeline_of(model: Any, cuts: Sequence[int], device: str) -> tuple[Pipeline,
     for stage, cross_pool in zip(stages, cross_pools, strict=True):
         pool = poisoned(stage.new_pool(KV_ROWS))
         modules = {
-            "prefill": Seq2SeqPrefill(stage, pool, cross_pool),
+            "prefill": seq2seq_prefill_module(stage, pool, cross_pool),
             "decode": Seq2SeqDecode(stage, pool, cross_pool),
         }
         state = bart.State(kv=pool.tensors(), cross_kv=cross_pool.tensors())

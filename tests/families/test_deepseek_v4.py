@@ -19,25 +19,23 @@ def pipeline_of(model: Any, cuts: Sequence[int], device: str) -> Pipeline:
     )
 
 
-@pytest.mark.parametrize("cuts", [(), (2,), (1, 3)], ids=["one", "two", "three"])
-def test_every_step_equals_the_unsplit_model(cuts: Sequence[int], device: str) -> None:
+# layers 0 and 2 hash; a stage has the ids when it is the first or owns one of them
+@pytest.mark.parametrize(
+    ("cuts", "with_ids"),
+    [((), [True]), ((2,), [True, True]), ((1, 2, 3), [True, False, True, False])],
+    ids=["one", "two", "four"],
+)
+def test_every_step_equals_the_unsplit_model(
+    cuts: Sequence[int], with_ids: list[bool], device: str
+) -> None:
     model = hyper_model(device, "hrhr")
     pipeline = pipeline_of(model, cuts, device)
     engine = PagedEngine(KV_ROWS, CONTEXT)
     assert check_serving(pipeline, lambda sequence: alone(model, sequence.ids), engine) == PATHS
 
-
-def test_streams_cross_and_nothing_else(device: str) -> None:
-    pipeline = pipeline_of(hyper_model(device, "hrhr"), (2,), device)
-    engine = PagedEngine(KV_ROWS, CONTEXT)
+    for runners in pipeline.runners.values():
+        assert ["input_ids" in slot_names(runner) for runner in runners] == with_ids
     batch = engine.prefill([engine.start(ids) for ids in random_ids((9, 2))])
-    (boundary,) = handed_between(pipeline, "prefill", batch)
-    assert list(boundary) == ["hidden_states"]
-    assert boundary.hidden_states.shape == (11, 2 * COMMON["hidden_size"])
-
-
-def test_ids_are_a_slot_of_the_first_stage_and_of_those_that_hash(device: str) -> None:
-    pipeline = pipeline_of(hyper_model(device, "rrhr"), (1, 2, 3), device)
-    for name in ("prefill", "decode"):
-        slots = [slot_names(runner) for runner in pipeline.runners[name]]
-        assert ["input_ids" in names for names in slots] == [True, False, True, False]
+    for boundary in handed_between(pipeline, "prefill", batch):
+        assert list(boundary) == ["hidden_states"]
+        assert boundary.hidden_states.shape == (11, 2 * COMMON["hidden_size"])

@@ -19,25 +19,20 @@ def pipeline_of(model: Any, cuts: Sequence[int], device: str) -> Pipeline:
     )
 
 
-@pytest.mark.parametrize("cuts", [(), (2,), (1, 3)], ids=["one", "two", "three"])
-def test_every_step_equals_the_unsplit_model(cuts: Sequence[int], device: str) -> None:
+# blocks of two layers: one begun before layers 1 and 2, two before layers 3 and 4
+@pytest.mark.parametrize(
+    ("cuts", "blocks"), [((), []), ((2,), [1]), ((1, 3), [1, 2]), ((1, 2, 3, 4), [1, 1, 2, 2])]
+)
+def test_every_step_equals_the_unsplit_model(
+    cuts: Sequence[int], blocks: list[int], device: str
+) -> None:
     model = block_model(device)
     pipeline = pipeline_of(model, cuts, device)
     engine = PagedEngine(KV_ROWS, CONTEXT)
     assert check_serving(pipeline, lambda sequence: alone(model, sequence.ids), engine) == PATHS
 
-
-def test_the_boundary_grows_with_the_cut(device: str) -> None:
-    model = block_model(device)
-    pipeline = pipeline_of(model, (1, 2, 3, 4), device)
-    engine = PagedEngine(KV_ROWS, CONTEXT)
     batch = engine.prefill([engine.start(ids) for ids in random_ids((9, 2))])
-    handed = handed_between(pipeline, "prefill", batch)
-    # blocks of two layers: one begun before layers 1 and 2, two before layers 3 and 4
     width = model.config.hidden_size
-    assert [tuple(boundary.residual.shape) for boundary in handed] == [
-        (11, 1, width),
-        (11, 1, width),
-        (11, 2, width),
-        (11, 2, width),
-    ]
+    assert [
+        tuple(boundary.residual.shape) for boundary in handed_between(pipeline, "prefill", batch)
+    ] == [(11, begun, width) for begun in blocks]

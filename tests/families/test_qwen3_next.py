@@ -31,12 +31,21 @@ def pipeline_of(model: Any, cuts: Sequence[int], device: str) -> StatefulPipelin
     return StatefulPipeline(runners=pipeline.runners, states=states)
 
 
-@pytest.mark.parametrize("cuts", [(), (2,), (1, 3)], ids=["one", "two", "three"])
-def test_every_step_equals_the_unsplit_model(cuts: Sequence[int], device: str) -> None:
+# layers 0 and 2 are recurrent; a stage has the rows of their state when it owns one of them
+@pytest.mark.parametrize(
+    ("cuts", "with_rows"),
+    [((), [True]), ((2,), [True, True]), ((1, 2, 3), [True, False, True, False])],
+    ids=["one", "two", "four"],
+)
+def test_every_step_equals_the_unsplit_model(
+    cuts: Sequence[int], with_rows: list[bool], device: str
+) -> None:
     model = hybrid_model(device, "rara")
     pipeline = pipeline_of(model, cuts, device)
     engine = StatefulEngine(KV_ROWS, CONTEXT)
     assert check_serving(pipeline, lambda sequence: alone(model, sequence.ids), engine) == PATHS
+    for runners in pipeline.runners.values():
+        assert ["state_rows" in slot_names(runner) for runner in runners] == with_rows
 
 
 def test_padded_rows_touch_no_live_state(device: str) -> None:
@@ -75,13 +84,6 @@ def check_states(
     for together in states:
         for row in set(range(SSM_ROWS)) - owned:
             assert together[row].eq(POISON).all()
-
-
-def test_state_rows_are_a_slot_of_stages_with_recurrent_layers(device: str) -> None:
-    pipeline = pipeline_of(hybrid_model(device, "arra"), (1, 2, 3), device)
-    for name in ("prefill", "decode"):
-        slots = [slot_names(runner) for runner in pipeline.runners[name]]
-        assert ["state_rows" in names for names in slots] == [False, True, True, False]
 
 
 def test_layers_are_counted_by_kind(device: str) -> None:

@@ -143,6 +143,22 @@ def test_each_row_of_positions_counts() -> None:
         assert (other - logits).abs().max() > 1e-2
 
 
+def test_a_prompt_over_capacity_is_composed_in_the_same_window(device: str) -> None:
+    model = vision_model(device)
+    pipeline = pipeline_of(model, (1, 2), device)
+    engine = engine_of(model)
+    sequence = engine.start(random_ids((70,))[0])
+    batch = engine.prefill([sequence])
+    first, *later = pipeline.runners["prefill"]
+    begun = first.begin(batch)
+    compose(begun, batch)
+    handed = first.finish(begun)
+    for runner in later:
+        handed = runner.run(batch, handed)
+    assert pipeline.path("prefill") == "eager 70 (over capacity)"
+    torch.testing.assert_close(handed.logits[0], seen(model, sequence), atol=3e-5, rtol=0)
+
+
 def test_pixels_through_the_models_own_vision_tower(device: str) -> None:
     model = vision_model(device)
     if "mm_token_type_ids" not in inspect.signature(model.forward).parameters:

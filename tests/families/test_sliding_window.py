@@ -42,7 +42,9 @@ def sliding_model(family: str, device: str) -> Any:
     return small_model(config, device, experts=True)
 
 
-def pipeline_of(family: str, model: Any, *, cuts: Sequence[int], device: str) -> Pipeline:
+def pipeline_of(
+    family: str, model: Any, *, cuts: Sequence[int], device: str, context: int = CONTEXT
+) -> Pipeline:
     package = FAMILIES[family]
     return build(
         package,
@@ -51,7 +53,7 @@ def pipeline_of(family: str, model: Any, *, cuts: Sequence[int], device: str) ->
         cuts=cuts,
         device=device,
         kv_rows=KV_ROWS,
-        context=CONTEXT,
+        context=context,
         swa_rows=SWA_ROWS,
     )
 
@@ -78,6 +80,22 @@ def test_a_ring_is_written_over_many_times(device: str) -> None:
         sequence.ids.append(int(logits.argmax(-1)))
         logits = pipeline.step("decode", serving.decode([sequence]))
         torch.testing.assert_close(logits[0], alone(model, sequence.ids), atol=3e-5, rtol=0)
+
+
+def test_a_prompt_over_capacity_leaves_its_ring_for_the_next_step(device: str) -> None:
+    model = sliding_model("gemma3", device)
+    pipeline = pipeline_of("gemma3", model, cuts=(2, 3), device=device, context=80)
+    serving = SlidingEngine(rows=KV_ROWS, context=80, swa_rows=SWA_ROWS, window=WINDOW)
+    sequence = serving.start(random_ids([70])[0])
+    batch = serving.prefill([sequence])
+    first, *later = pipeline.runners["prefill"]
+    handed = first.run(batch)
+    for runner in later:
+        handed = runner.run(batch, handed)
+    assert pipeline.path("prefill") == "eager 70 (over capacity)"
+    sequence.ids.append(int(handed.logits[0].argmax()))
+    logits = pipeline.step("decode", serving.decode([sequence]))
+    torch.testing.assert_close(logits[0], alone(model, sequence.ids), atol=3e-5, rtol=0)
 
 
 def test_a_stage_has_the_slots_of_its_own_layers() -> None:

@@ -24,7 +24,14 @@ COMPILER_LAYERS = (
     ("ppcgc.resolve", "ppcgc.validate", "ppcgc.plan"),
     ("ppcgc.emit", "ppcgc.publish"),
     ("ppcgc.driver",),
-    ("ppcgc.sources", "ppcgc.explain", "ppcgc.docs", "ppcgc.overview", "ppcgc.starter"),
+    (
+        "ppcgc.sources",
+        "ppcgc.explain",
+        "ppcgc.docs",
+        "ppcgc.docs_cases",
+        "ppcgc.overview",
+        "ppcgc.starter",
+    ),
     ("ppcgc.verify_verb",),
     ("ppcgc.cli",),
     ("ppcgc.__main__",),
@@ -162,7 +169,9 @@ def test_validating_a_spec_loads_no_torch_and_no_templates() -> None:
 
 
 def test_the_help_of_verify_loads_no_torch() -> None:
-    code = "import io, ppcgc.cli; ppcgc.cli.main(['verify', '--help'], io.StringIO(), io.StringIO())"
+    code = (
+        "import io, ppcgc.cli; ppcgc.cli.main(['verify', '--help'], io.StringIO(), io.StringIO())"
+    )
     assert not loaded_after(f"{code}; import ppcgc.verify_verb") & {*HEAVY, "ppcgc.runtime"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-# importing torch once and forking from there keeps a test of four ranks under a second
+# Imported once, in the server that ranks are forked from: the CPU backend's first capture would
+# import torch._dynamo in each of them, which takes seconds.
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch", "toy_pipeline"])
+CONTEXT.set_forkserver_preload(["torch._dynamo", "toy_pipeline"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,9 @@ def run_ranks(
     for (receiver, _), process in zip(pipes, processes, strict=True):
         try:
             arrived = receiver.poll(max(0.0, deadline - time.monotonic()))
-            outcomes.append(receiver.recv() if arrived else Outcome(kind="HUNG"))
+            outcomes.append(
+                pickle.loads(receiver.recv_bytes()) if arrived else Outcome(kind="HUNG")
+            )
         except EOFError:
             outcomes.append(Outcome(kind="DIED"))
         process.join(max(0.0, deadline - time.monotonic()))
@@ -77,7 +81,8 @@ def _rank(
         outcome = Outcome(
             kind=type(problem).__name__, text=str(problem), seconds=time.monotonic() - start
         )
-    pipe.send(outcome)
+    # plain pickle: a tensor sent by multiprocessing would need this process to stay alive
+    pipe.send_bytes(pickle.dumps(outcome))
     pipe.close()
     if dist.is_initialized():
         dist.destroy_process_group()

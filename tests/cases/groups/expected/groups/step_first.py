@@ -1,0 +1,282 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:4e8babb2282f3b38e72cec01863cae96fb382c2a3547048b9425eca49473933b
+"""groups.step, only and first stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn
+from .family import FINGERPRINT, Dims
+from .step import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    StepExtents,
+    StepOutputs,
+    StepResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "positions", "batch", "hidden_states")
+
+OutT = TypeVar("OutT")
+
+
+class StepFirstBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:15
+    @property
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:16
+    @property
+    def draft(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:17
+    @property
+    def mask(self) -> Tensor: ...  # [tokens] bool, spec.yaml:19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFirstAttnSlots(rt.SlotView):
+    """The group attn of the slots."""
+
+    positions: Tensor  # [tokens] int64, spec.yaml:16
+    window: Tensor  # [1] int32, spec.yaml:18
+    mask: Tensor  # [tokens] bool, spec.yaml:19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFirstSpecSlots(rt.SlotView):
+    """The group spec of the slots."""
+
+    draft: Tensor  # [tokens] int64, spec.yaml:17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFirstSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:15
+    attn: StepFirstAttnSlots  # a group
+    spec: StepFirstSpecSlots  # a group
+
+
+class StepFirstModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor,
+        positions: Tensor,
+        batch: StepFirstSlots,
+        hidden_states: None,
+    ) -> object: ...
+
+
+class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:15",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="input_ids",
+            ),
+            rt.SlotInfo(
+                name="attn.positions",
+                line="spec.yaml:16",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="positions",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="spec.draft",
+                line="spec.yaml:17",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="draft",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="attn.window",
+                line="spec.yaml:18",
+                axes=(),
+                dtype=torch.int32,
+                padding="none",
+                source="const",
+                rule="dims.hidden * 2",
+            ),
+            rt.SlotInfo(
+                name="attn.mask",
+                line="spec.yaml:19",
+                axes=("tokens",),
+                dtype=torch.bool,
+                padding="fill",
+                batch="mask",
+                fill="false",
+            ),
+        )
+
+    def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+            "attn.positions": (rows.tokens,),
+            "spec.draft": (rows.tokens,),
+            "attn.window": (1,),
+            "attn.mask": (rows.tokens,),
+        }
+
+    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "attn.positions", "spec.draft")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: StepExtents,
+        full: StepExtents,
+    ) -> StepFirstSlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return StepFirstSlots(
+            input_ids=arena.rows(
+                "slot.input_ids",
+                shapes["input_ids"],
+                full_shapes["input_ids"],
+                torch.int64,
+            ),
+            attn=StepFirstAttnSlots(
+                positions=host[0],
+                window=arena.rows(
+                    "slot.attn.window",
+                    shapes["attn.window"],
+                    full_shapes["attn.window"],
+                    torch.int32,
+                    initial=self.dims.hidden * 2,
+                ),
+                mask=arena.rows(
+                    "slot.attn.mask",
+                    shapes["attn.mask"],
+                    full_shapes["attn.mask"],
+                    torch.bool,
+                ),
+            ),
+            spec=StepFirstSpecSlots(
+                draft=host[1],
+            ),
+        )
+
+    def load(
+        self,
+        slots: StepFirstSlots,
+        host: rt.BucketHost,
+        batch: StepFirstBatch,
+        live: StepExtents,
+        padded: StepExtents,
+    ) -> None:
+        counts, attn_positions_rows, spec_draft_rows = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:15): batch.input_ids, then zero
+        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
+        rt.pad_zero(slots.input_ids, live.tokens)
+        # attn.positions (spec.yaml:16): batch.positions, then zero
+        attn_positions_rows.put(batch.positions, live.tokens)
+        # spec.draft (spec.yaml:17): batch.draft, then zero
+        spec_draft_rows.put(batch.draft, live.tokens)
+        # attn.mask (spec.yaml:19): batch.mask, then its fill
+        rt.copy_rows(slots.attn.mask, batch.mask, live.tokens, "attn.mask")
+        rt.pad_fill(slots.attn.mask, live.tokens, False)
+        host.push()
+
+    def bind(self, batch: StepFirstBatch, boundary: None, live: StepExtents) -> StepFirstSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return StepFirstSlots(
+            input_ids=rows.own("input_ids", batch.input_ids),
+            attn=StepFirstAttnSlots(
+                positions=rows.upload("attn.positions", batch.positions),
+                window=rows.filled("attn.window", self.dims.hidden * 2),
+                mask=rows.own("attn.mask", batch.mask),
+            ),
+            spec=StepFirstSpecSlots(
+                draft=rows.upload("spec.draft", batch.draft),
+            ),
+        )
+
+
+class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "groups"
+    runner = "step"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = StepFirstInputs
+
+    def __init__(
+        self,
+        *,
+        model: StepFirstModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: StepFirstBatch) -> StepExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: StepFirstSlots,
+        boundary: None,
+        rows: StepExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(
+            input_ids=slots.input_ids,
+            positions=slots.attn.positions,
+            batch=slots,
+            hidden_states=None,
+        )
+
+
+class StepOnly(_StepFirst[StepOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = StepResults
+
+
+class StepFirst(_StepFirst[Boundary]):
+    """The first stage: takes the batch, hands on a boundary."""
+
+    place = rt.Place.FIRST
+    outputs_type = HandedOn

@@ -1,0 +1,261 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:4e8babb2282f3b38e72cec01863cae96fb382c2a3547048b9425eca49473933b
+"""groups.step, middle and last stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn, Received
+from .family import FINGERPRINT, Dims
+from .step import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    StepExtents,
+    StepOutputs,
+    StepResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "positions", "batch", "hidden_states")
+
+OutT = TypeVar("OutT")
+
+
+class StepLaterBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def positions(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:16
+    @property
+    def draft(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:17
+    @property
+    def mask(self) -> Tensor: ...  # [tokens] bool, spec.yaml:19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLaterAttnSlots(rt.SlotView):
+    """The group attn of the slots."""
+
+    positions: Tensor  # [tokens] int64, spec.yaml:16
+    window: Tensor  # [1] int32, spec.yaml:18
+    mask: Tensor  # [tokens] bool, spec.yaml:19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLaterSpecSlots(rt.SlotView):
+    """The group spec of the slots."""
+
+    draft: Tensor  # [tokens] int64, spec.yaml:17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLaterSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    attn: StepLaterAttnSlots  # a group
+    spec: StepLaterSpecSlots  # a group
+
+
+class StepLaterModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: None,
+        positions: Tensor,
+        batch: StepLaterSlots,
+        hidden_states: Tensor,
+    ) -> object: ...
+
+
+class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="attn.positions",
+                line="spec.yaml:16",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="positions",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="spec.draft",
+                line="spec.yaml:17",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="draft",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="attn.window",
+                line="spec.yaml:18",
+                axes=(),
+                dtype=torch.int32,
+                padding="none",
+                source="const",
+                rule="dims.hidden * 2",
+            ),
+            rt.SlotInfo(
+                name="attn.mask",
+                line="spec.yaml:19",
+                axes=("tokens",),
+                dtype=torch.bool,
+                padding="fill",
+                batch="mask",
+                fill="false",
+            ),
+        )
+
+    def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "attn.positions": (rows.tokens,),
+            "spec.draft": (rows.tokens,),
+            "attn.window": (1,),
+            "attn.mask": (rows.tokens,),
+        }
+
+    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "attn.positions", "spec.draft")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: StepExtents,
+        full: StepExtents,
+    ) -> StepLaterSlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return StepLaterSlots(
+            attn=StepLaterAttnSlots(
+                positions=host[0],
+                window=arena.rows(
+                    "slot.attn.window",
+                    shapes["attn.window"],
+                    full_shapes["attn.window"],
+                    torch.int32,
+                    initial=self.dims.hidden * 2,
+                ),
+                mask=arena.rows(
+                    "slot.attn.mask",
+                    shapes["attn.mask"],
+                    full_shapes["attn.mask"],
+                    torch.bool,
+                ),
+            ),
+            spec=StepLaterSpecSlots(
+                draft=host[1],
+            ),
+        )
+
+    def load(
+        self,
+        slots: StepLaterSlots,
+        host: rt.BucketHost,
+        batch: StepLaterBatch,
+        live: StepExtents,
+        padded: StepExtents,
+    ) -> None:
+        counts, attn_positions_rows, spec_draft_rows = host.begin()
+        counts.set_rows(live)
+        # attn.positions (spec.yaml:16): batch.positions, then zero
+        attn_positions_rows.put(batch.positions, live.tokens)
+        # spec.draft (spec.yaml:17): batch.draft, then zero
+        spec_draft_rows.put(batch.draft, live.tokens)
+        # attn.mask (spec.yaml:19): batch.mask, then its fill
+        rt.copy_rows(slots.attn.mask, batch.mask, live.tokens, "attn.mask")
+        rt.pad_fill(slots.attn.mask, live.tokens, False)
+        host.push()
+
+    def bind(self, batch: StepLaterBatch, boundary: Boundary, live: StepExtents) -> StepLaterSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return StepLaterSlots(
+            attn=StepLaterAttnSlots(
+                positions=rows.upload("attn.positions", batch.positions),
+                window=rows.filled("attn.window", self.dims.hidden * 2),
+                mask=rows.own("attn.mask", batch.mask),
+            ),
+            spec=StepLaterSpecSlots(
+                draft=rows.upload("spec.draft", batch.draft),
+            ),
+        )
+
+
+class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT]):
+    """What the places of this kind share."""
+
+    family = "groups"
+    runner = "step"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = StepLaterInputs
+    incoming_type = Received
+
+    def __init__(
+        self,
+        *,
+        model: StepLaterModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: StepLaterBatch) -> StepExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: StepLaterSlots,
+        boundary: Boundary,
+        rows: StepExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(
+            input_ids=None,
+            positions=slots.attn.positions,
+            batch=slots,
+            hidden_states=boundary.hidden_states,
+        )
+
+
+class StepMiddle(_StepLater[Boundary]):
+    """A stage between two others: takes a boundary, hands one on."""
+
+    place = rt.Place.MIDDLE
+    outputs_type = HandedOn
+
+
+class StepLast(_StepLater[StepOutputs]):
+    """The last stage: takes a boundary, gives the outputs."""
+
+    place = rt.Place.LAST
+    outputs_type = StepResults

@@ -1,0 +1,34 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:88d6e84243c68a8706edc40e00bfbd87cc6d38ab5a1d34c17a5795513f012ee6
+"""Hidden states alone are handed over; the last stage has a slot more."""
+
+from __future__ import annotations
+
+from .boundary import Boundary
+from .family import FINGERPRINT, Dims, stage_layers
+from .prefill import PrefillExtents, PrefillOutputs
+from .prefill_first import PrefillFirst, PrefillFirstBatch, PrefillFirstSlots
+from .prefill_last import PrefillLast, PrefillLastBatch, PrefillLastSlots
+from .prefill_middle import PrefillMiddle, PrefillMiddleBatch, PrefillMiddleSlots
+from .prefill_only import PrefillOnly, PrefillOnlyBatch, PrefillOnlySlots
+
+__all__ = [
+    "FINGERPRINT",
+    "Boundary",
+    "Dims",
+    "PrefillExtents",
+    "PrefillFirst",
+    "PrefillFirstBatch",
+    "PrefillFirstSlots",
+    "PrefillLast",
+    "PrefillLastBatch",
+    "PrefillLastSlots",
+    "PrefillMiddle",
+    "PrefillMiddleBatch",
+    "PrefillMiddleSlots",
+    "PrefillOnly",
+    "PrefillOnlyBatch",
+    "PrefillOnlySlots",
+    "PrefillOutputs",
+    "stage_layers",
+]

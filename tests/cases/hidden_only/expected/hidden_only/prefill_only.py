@@ -1,0 +1,196 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:88d6e84243c68a8706edc40e00bfbd87cc6d38ab5a1d34c17a5795513f012ee6
+"""hidden_only.prefill, only stage: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .family import FINGERPRINT, Dims
+from .prefill import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    PrefillExtents,
+    PrefillOutputs,
+    PrefillResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "batch", "inputs_embeds")
+
+OutT = TypeVar("OutT")
+
+
+class PrefillOnlyBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:21
+    @property
+    def last_token(self) -> rt.HostSource: ...  # [requests] int64, spec.yaml:22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillOnlySlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:21
+    last_token: Tensor  # [requests] int64, spec.yaml:22
+
+
+class PrefillOnlyModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor,
+        batch: PrefillOnlySlots,
+        inputs_embeds: None,
+    ) -> object: ...
+
+
+class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:21",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                batch="input_ids",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="last_token",
+                line="spec.yaml:22",
+                axes=("requests",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                of_axis="tokens",
+                batch="last_token",
+                host=True,
+            ),
+        )
+
+    def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+            "last_token": (rows.requests,),
+        }
+
+    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "input_ids", "last_token")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: PrefillExtents,
+        full: PrefillExtents,
+    ) -> PrefillOnlySlots:
+        return PrefillOnlySlots(
+            input_ids=host[0],
+            last_token=host[1],
+        )
+
+    def load(
+        self,
+        slots: PrefillOnlySlots,
+        host: rt.BucketHost,
+        batch: PrefillOnlyBatch,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        counts, input_ids_rows, last_token_rows = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:21): batch.input_ids, then zero
+        input_ids_rows.put(batch.input_ids, live.tokens)
+        input_ids_rows.check_index(live.tokens, self.dims.vocab)
+        # last_token (spec.yaml:22): batch.last_token, then zero
+        last_token_rows.put(batch.last_token, live.requests)
+        last_token_rows.check_index(live.requests, live.tokens)
+        host.push()
+
+    def bind(
+        self,
+        batch: PrefillOnlyBatch,
+        boundary: None,
+        live: PrefillExtents,
+    ) -> PrefillOnlySlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slots = PrefillOnlySlots(
+            input_ids=rows.upload("input_ids", batch.input_ids),
+            last_token=rows.upload("last_token", batch.last_token),
+        )
+        rows.check_index("input_ids", self.dims.vocab)
+        rows.check_index("last_token", live.tokens)
+        return slots
+
+
+class _PrefillOnly(rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "hidden_only"
+    runner = "prefill"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = PrefillOnlyInputs
+
+    def __init__(
+        self,
+        *,
+        model: PrefillOnlyModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: PrefillOnlyBatch) -> PrefillExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: PrefillOnlySlots,
+        boundary: None,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(input_ids=slots.input_ids, batch=slots, inputs_embeds=None)
+
+
+class PrefillOnly(_PrefillOnly[PrefillOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = PrefillResults

@@ -1,0 +1,44 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:5bd96e4653f8d40aa862a70fb2d9ee47566c099524416e4437b9b3c9e69a758d
+"""Names of sixty characters, as long as the language allows, wherever a name can stand; and a
+sentence that is longer than one line of a docstring can be.
+"""
+
+from __future__ import annotations
+
+from .boundary import Boundary
+from .family import FINGERPRINT, Dims, State, stage_layers
+from .run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ import (
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijOutputs,
+)
+from .run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij__first import (
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirst,
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstBatch,
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstSlots,
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijOnly,
+)
+from .run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij__later import (
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLast,
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatch,
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots,
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijMiddle,
+)
+
+__all__ = [
+    "FINGERPRINT",
+    "Boundary",
+    "Dims",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirst",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstBatch",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstSlots",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLast",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatch",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijMiddle",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijOnly",
+    "RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijOutputs",
+    "State",
+    "stage_layers",
+]

@@ -1,0 +1,164 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:91eeedae7e9f4f9e5b7c073b8eee3dec82945491b02a8e8df004e3334dbb1440
+"""one_stage.step, only stage: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .family import FINGERPRINT, Dims
+from .step import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    StepExtents,
+    StepOutputs,
+    StepResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS: tuple[str, ...] = ("input_ids",)
+
+OutT = TypeVar("OutT")
+
+
+class StepOnlyBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOnlySlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:13
+
+
+class StepOnlyModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(self, *, input_ids: Tensor) -> object: ...
+
+
+class StepOnlyInputs(rt.Inputs[StepExtents, StepOnlyBatch, Dims, StepOnlySlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:13",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="input_ids",
+            ),
+        )
+
+    def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+        }
+
+    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows)
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: StepExtents,
+        full: StepExtents,
+    ) -> StepOnlySlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return StepOnlySlots(
+            input_ids=arena.rows(
+                "slot.input_ids",
+                shapes["input_ids"],
+                full_shapes["input_ids"],
+                torch.int64,
+            ),
+        )
+
+    def load(
+        self,
+        slots: StepOnlySlots,
+        host: rt.BucketHost,
+        batch: StepOnlyBatch,
+        live: StepExtents,
+        padded: StepExtents,
+    ) -> None:
+        (counts,) = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:13): batch.input_ids, then zero
+        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
+        rt.pad_zero(slots.input_ids, live.tokens)
+        host.push()
+
+    def bind(self, batch: StepOnlyBatch, boundary: None, live: StepExtents) -> StepOnlySlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return StepOnlySlots(
+            input_ids=rows.own("input_ids", batch.input_ids),
+        )
+
+
+class _StepOnly(rt.EntryStage[StepExtents, StepOnlyBatch, Dims, StepOnlySlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "one_stage"
+    runner = "step"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = StepOnlyInputs
+
+    def __init__(
+        self,
+        *,
+        model: StepOnlyModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: StepOnlyBatch) -> StepExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: StepOnlySlots,
+        boundary: None,
+        rows: StepExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(input_ids=slots.input_ids)
+
+
+class StepOnly(_StepOnly[StepOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = StepResults

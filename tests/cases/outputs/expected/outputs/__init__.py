@@ -1,0 +1,27 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:4c75f6229891d375adee6ab56edc23eebe277a952666f7dbfdc46dcb7ad90427
+"""What can become of the forward's result."""
+
+from __future__ import annotations
+
+from .by_index import ByIndexExtents, ByIndexOutputs
+from .by_index_only import ByIndexOnly, ByIndexOnlyBatch, ByIndexOnlySlots
+from .by_name import ByNameExtents, ByNameOutputs
+from .by_name_only import ByNameOnly, ByNameOnlyBatch, ByNameOnlySlots
+from .family import FINGERPRINT, Dims, stage_layers
+
+__all__ = [
+    "FINGERPRINT",
+    "ByIndexExtents",
+    "ByIndexOnly",
+    "ByIndexOnlyBatch",
+    "ByIndexOnlySlots",
+    "ByIndexOutputs",
+    "ByNameExtents",
+    "ByNameOnly",
+    "ByNameOnlyBatch",
+    "ByNameOnlySlots",
+    "ByNameOutputs",
+    "Dims",
+    "stage_layers",
+]

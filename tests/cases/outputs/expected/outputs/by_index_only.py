@@ -1,0 +1,183 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:4c75f6229891d375adee6ab56edc23eebe277a952666f7dbfdc46dcb7ad90427
+"""outputs.by_index, only stage: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .by_index import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    ByIndexExtents,
+    ByIndexOutputs,
+    ByIndexResults,
+    choose,
+    extents,
+)
+from .family import FINGERPRINT, Dims
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "use_cache", "mode", "limit", "extra")
+
+OutT = TypeVar("OutT")
+
+
+class ByIndexOnlyBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:27
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByIndexOnlySlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:27
+
+
+class ByIndexOnlyModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor,
+        use_cache: bool,
+        mode: str,
+        limit: int,
+        extra: None,
+    ) -> object: ...
+
+
+class ByIndexOnlyInputs(rt.Inputs[ByIndexExtents, ByIndexOnlyBatch, Dims, ByIndexOnlySlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:27",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="input_ids",
+            ),
+        )
+
+    def shapes(self, rows: ByIndexExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+        }
+
+    def host_slots(self, rows: ByIndexExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows)
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: ByIndexExtents,
+        full: ByIndexExtents,
+    ) -> ByIndexOnlySlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return ByIndexOnlySlots(
+            input_ids=arena.rows(
+                "slot.input_ids",
+                shapes["input_ids"],
+                full_shapes["input_ids"],
+                torch.int64,
+            ),
+        )
+
+    def load(
+        self,
+        slots: ByIndexOnlySlots,
+        host: rt.BucketHost,
+        batch: ByIndexOnlyBatch,
+        live: ByIndexExtents,
+        padded: ByIndexExtents,
+    ) -> None:
+        (counts,) = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:27): batch.input_ids, then zero
+        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
+        rt.pad_zero(slots.input_ids, live.tokens)
+        host.push()
+
+    def bind(
+        self,
+        batch: ByIndexOnlyBatch,
+        boundary: None,
+        live: ByIndexExtents,
+    ) -> ByIndexOnlySlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return ByIndexOnlySlots(
+            input_ids=rows.own("input_ids", batch.input_ids),
+        )
+
+
+class _ByIndexOnly(rt.EntryStage[ByIndexExtents, ByIndexOnlyBatch, Dims, ByIndexOnlySlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "outputs"
+    runner = "by_index"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = ByIndexOnlyInputs
+
+    def __init__(
+        self,
+        *,
+        model: ByIndexOnlyModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: ByIndexOnlyBatch) -> ByIndexExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: ByIndexExtents) -> rt.Choice[ByIndexExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: ByIndexOnlySlots,
+        boundary: None,
+        rows: ByIndexExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(
+            input_ids=slots.input_ids,
+            use_cache=False,
+            mode="it's",
+            limit=3,
+            extra=None,
+        )
+
+
+class ByIndexOnly(_ByIndexOnly[ByIndexOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = ByIndexResults

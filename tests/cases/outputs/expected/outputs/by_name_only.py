@@ -1,0 +1,166 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:4c75f6229891d375adee6ab56edc23eebe277a952666f7dbfdc46dcb7ad90427
+"""outputs.by_name, only stage: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .by_name import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    ByNameExtents,
+    ByNameOutputs,
+    ByNameResults,
+    choose,
+    extents,
+)
+from .family import FINGERPRINT, Dims
+
+# what the forward is given, always by keyword
+KEYWORDS: tuple[str, ...] = ("input_ids",)
+
+OutT = TypeVar("OutT")
+
+
+class ByNameOnlyBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByNameOnlySlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:15
+
+
+class ByNameOnlyModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(self, *, input_ids: Tensor) -> object: ...
+
+
+class ByNameOnlyInputs(rt.Inputs[ByNameExtents, ByNameOnlyBatch, Dims, ByNameOnlySlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:15",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="input_ids",
+            ),
+        )
+
+    def shapes(self, rows: ByNameExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+        }
+
+    def host_slots(self, rows: ByNameExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows)
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: ByNameExtents,
+        full: ByNameExtents,
+    ) -> ByNameOnlySlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return ByNameOnlySlots(
+            input_ids=arena.rows(
+                "slot.input_ids",
+                shapes["input_ids"],
+                full_shapes["input_ids"],
+                torch.int64,
+            ),
+        )
+
+    def load(
+        self,
+        slots: ByNameOnlySlots,
+        host: rt.BucketHost,
+        batch: ByNameOnlyBatch,
+        live: ByNameExtents,
+        padded: ByNameExtents,
+    ) -> None:
+        (counts,) = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:15): batch.input_ids, then zero
+        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
+        rt.pad_zero(slots.input_ids, live.tokens)
+        host.push()
+
+    def bind(self, batch: ByNameOnlyBatch, boundary: None, live: ByNameExtents) -> ByNameOnlySlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return ByNameOnlySlots(
+            input_ids=rows.own("input_ids", batch.input_ids),
+        )
+
+
+class _ByNameOnly(rt.EntryStage[ByNameExtents, ByNameOnlyBatch, Dims, ByNameOnlySlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "outputs"
+    runner = "by_name"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = ByNameOnlyInputs
+
+    def __init__(
+        self,
+        *,
+        model: ByNameOnlyModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: ByNameOnlyBatch) -> ByNameExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: ByNameExtents) -> rt.Choice[ByNameExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: ByNameOnlySlots,
+        boundary: None,
+        rows: ByNameExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(input_ids=slots.input_ids)
+
+
+class ByNameOnly(_ByNameOnly[ByNameOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = ByNameResults

@@ -1,0 +1,252 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:2cd93665c94a074eb2e34e1247802518cef6b5599f7642a6c644e56ba51dbd2f
+"""residual.decode, only and first stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn
+from .decode import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    DecodeExtents,
+    DecodeOutputs,
+    DecodeResults,
+    choose,
+    extents,
+)
+from .family import FINGERPRINT, Dims, State
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "batch", "pp_proxy_tensors")
+
+OutT = TypeVar("OutT")
+
+
+class DecodeFirstBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:40
+    @property
+    def slot_mapping(self) -> Tensor: ...  # [tokens] int64, spec.yaml:41
+    @property
+    def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, spec.yaml:42
+    @property
+    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, spec.yaml:43
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeFirstSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:40
+    slot_mapping: Tensor  # [tokens] int64, spec.yaml:41
+    slot_table: Tensor  # [requests, context] int64, spec.yaml:42
+    seq_lens: Tensor  # [requests] int32, spec.yaml:43
+
+
+class DecodeFirstModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor,
+        batch: DecodeFirstSlots,
+        pp_proxy_tensors: None,
+    ) -> object: ...
+
+
+class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeFirstSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:40",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="input_ids",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="slot_mapping",
+                line="spec.yaml:41",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping",
+                of_state="kv",
+            ),
+            rt.SlotInfo(
+                name="slot_table",
+                line="spec.yaml:42",
+                axes=("requests",),
+                dtype=torch.int64,
+                padding="zero",
+                role=rt.Role.INDEX,
+                batch="slot_table",
+                host=True,
+                of_state="kv",
+            ),
+            rt.SlotInfo(
+                name="seq_lens",
+                line="spec.yaml:43",
+                axes=("requests",),
+                dtype=torch.int32,
+                padding="zero",
+                role=rt.Role.LENGTHS,
+                batch="seq_lens",
+                host=True,
+            ),
+        )
+
+    def shapes(self, rows: DecodeExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+            "slot_mapping": (rows.tokens,),
+            "slot_table": (rows.requests, self.dims.context),
+            "seq_lens": (rows.requests,),
+        }
+
+    def host_slots(self, rows: DecodeExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "input_ids", "slot_table", "seq_lens")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: DecodeExtents,
+        full: DecodeExtents,
+    ) -> DecodeFirstSlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return DecodeFirstSlots(
+            input_ids=host[0],
+            slot_mapping=arena.rows(
+                "slot.slot_mapping",
+                shapes["slot_mapping"],
+                full_shapes["slot_mapping"],
+                torch.int64,
+            ),
+            slot_table=host[1],
+            seq_lens=host[2],
+        )
+
+    def load(
+        self,
+        slots: DecodeFirstSlots,
+        host: rt.BucketHost,
+        batch: DecodeFirstBatch,
+        live: DecodeExtents,
+        padded: DecodeExtents,
+    ) -> None:
+        counts, input_ids_rows, slot_table_rows, seq_lens_rows = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:40): batch.input_ids, then zero
+        input_ids_rows.put(batch.input_ids, live.tokens)
+        # slot_mapping (spec.yaml:41): batch.slot_mapping, then zero
+        rt.copy_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping")
+        rt.pad_zero(slots.slot_mapping, live.tokens)
+        # slot_table (spec.yaml:42): batch.slot_table, then zero
+        slot_table_rows.put(batch.slot_table, live.requests)
+        slot_table_rows.check_index(live.requests, self.dims.pages * self.dims.page)
+        # seq_lens (spec.yaml:43): batch.seq_lens, then zero
+        seq_lens_rows.put(batch.seq_lens, live.requests)
+        seq_lens_rows.check_bounded(live.requests, self.dims.context)
+        host.push()
+
+    def bind(
+        self,
+        batch: DecodeFirstBatch,
+        boundary: None,
+        live: DecodeExtents,
+    ) -> DecodeFirstSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slots = DecodeFirstSlots(
+            input_ids=rows.upload("input_ids", batch.input_ids),
+            slot_mapping=rows.own("slot_mapping", batch.slot_mapping),
+            slot_table=rows.upload("slot_table", batch.slot_table),
+            seq_lens=rows.upload("seq_lens", batch.seq_lens),
+        )
+        rows.check_index("slot_table", self.dims.pages * self.dims.page)
+        rows.check_bounded("seq_lens", self.dims.context)
+        return slots
+
+    def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
+
+
+class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFirstSlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "residual"
+    runner = "decode"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = True
+    transport = "eager"
+    compile = "none"
+    inputs_type = DecodeFirstInputs
+
+    def __init__(
+        self,
+        *,
+        model: DecodeFirstModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        state: State,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        state.check(dims, backend.device)
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+        self.state = state
+
+    def extents(self, batch: DecodeFirstBatch) -> DecodeExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: DecodeFirstSlots,
+        boundary: None,
+        rows: DecodeExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(input_ids=slots.input_ids, batch=slots, pp_proxy_tensors=None)
+
+
+class DecodeOnly(_DecodeFirst[DecodeOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = DecodeResults
+
+
+class DecodeFirst(_DecodeFirst[Boundary]):
+    """The first stage: takes the batch, hands on a boundary."""
+
+    place = rt.Place.FIRST
+    outputs_type = HandedOn

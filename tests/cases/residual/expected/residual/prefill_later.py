@@ -1,0 +1,265 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:2cd93665c94a074eb2e34e1247802518cef6b5599f7642a6c644e56ba51dbd2f
+"""residual.prefill, middle and last stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn, Received
+from .family import FINGERPRINT, Dims, State
+from .prefill import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    PrefillExtents,
+    PrefillOutputs,
+    PrefillResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS = ("input_ids", "batch", "pp_proxy_tensors")
+
+OutT = TypeVar("OutT")
+
+
+class PrefillLaterBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def slot_mapping(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:27
+    @property
+    def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, spec.yaml:28
+    @property
+    def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, spec.yaml:29
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillLaterSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    slot_mapping: Tensor  # [tokens] int64, spec.yaml:27
+    cu_seqlens: Tensor  # [requests + 1] int32, spec.yaml:28
+    seq_lens: Tensor  # [requests] int32, spec.yaml:29
+    num_tokens: Tensor  # [1] int32, spec.yaml:30
+
+
+class PrefillLaterModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        input_ids: None,
+        batch: PrefillLaterSlots,
+        pp_proxy_tensors: Boundary,
+    ) -> object: ...
+
+
+class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, PrefillLaterSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="slot_mapping",
+                line="spec.yaml:27",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="fill",
+                role=rt.Role.WRITE_INDEX,
+                batch="slot_mapping",
+                host=True,
+                image=1,
+                fill="1",
+                of_state="kv",
+            ),
+            rt.SlotInfo(
+                name="cu_seqlens",
+                line="spec.yaml:28",
+                axes=("requests",),
+                dtype=torch.int32,
+                padding="repeat_last",
+                role=rt.Role.OFFSETS,
+                of_axis="tokens",
+                batch="cu_seqlens",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="seq_lens",
+                line="spec.yaml:29",
+                axes=("requests",),
+                dtype=torch.int32,
+                padding="zero",
+                role=rt.Role.LENGTHS,
+                of_axis="tokens",
+                batch="seq_lens",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="num_tokens",
+                line="spec.yaml:30",
+                axes=(),
+                dtype=torch.int32,
+                padding="none",
+                role=rt.Role.COUNT,
+                of_axis="tokens",
+                source="compute",
+                rule="live.tokens",
+            ),
+        )
+
+    def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "slot_mapping": (rows.tokens,),
+            "cu_seqlens": (rows.requests + 1,),
+            "seq_lens": (rows.requests,),
+            "num_tokens": (1,),
+        }
+
+    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "slot_mapping", "cu_seqlens", "seq_lens", "num_tokens")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: PrefillExtents,
+        full: PrefillExtents,
+    ) -> PrefillLaterSlots:
+        return PrefillLaterSlots(
+            slot_mapping=host[0],
+            cu_seqlens=host[1],
+            seq_lens=host[2],
+            num_tokens=host[3],
+        )
+
+    def load(
+        self,
+        slots: PrefillLaterSlots,
+        host: rt.BucketHost,
+        batch: PrefillLaterBatch,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        counts, slot_mapping_rows, cu_seqlens_rows, seq_lens_rows, num_tokens_rows = host.begin()
+        counts.set_rows(live)
+        # slot_mapping (spec.yaml:27): batch.slot_mapping, then its fill
+        slot_mapping_rows.put(batch.slot_mapping, live.tokens)
+        slot_mapping_rows.check_write_index(
+            live.tokens,
+            self.dims.pages * self.dims.page,
+            skips_negative=False,
+        )
+        # cu_seqlens (spec.yaml:28): batch.cu_seqlens, then the last live row again
+        cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
+        cu_seqlens_rows.pad_repeat_last(live.requests + 1)
+        cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
+        # seq_lens (spec.yaml:29): batch.seq_lens, then zero
+        seq_lens_rows.put(batch.seq_lens, live.requests)
+        seq_lens_rows.check_lengths(live.requests, live.tokens)
+        # num_tokens (spec.yaml:30): computed for every padded row
+        num_tokens_rows.set_all(live.tokens)
+        host.push()
+
+    def bind(
+        self,
+        batch: PrefillLaterBatch,
+        boundary: Boundary,
+        live: PrefillExtents,
+    ) -> PrefillLaterSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        slots = PrefillLaterSlots(
+            slot_mapping=rows.upload("slot_mapping", batch.slot_mapping),
+            cu_seqlens=rows.upload("cu_seqlens", batch.cu_seqlens),
+            seq_lens=rows.upload("seq_lens", batch.seq_lens),
+            num_tokens=rows.filled("num_tokens", live.tokens),
+        )
+        rows.check_write_index(
+            "slot_mapping",
+            self.dims.pages * self.dims.page,
+            skips_negative=False,
+        )
+        rows.check_offsets("cu_seqlens", live.tokens, closed=True)
+        rows.check_lengths("seq_lens", live.tokens)
+        return slots
+
+    def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
+        return {
+            "slot_mapping": 0,
+        }
+
+
+class _PrefillLater(
+    rt.LaterStage[PrefillExtents, PrefillLaterBatch, Dims, PrefillLaterSlots, Boundary, OutT]
+):
+    """What the places of this kind share."""
+
+    family = "residual"
+    runner = "prefill"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = PrefillLaterInputs
+    incoming_type = Received
+
+    def __init__(
+        self,
+        *,
+        model: PrefillLaterModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        state: State,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        state.check(dims, backend.device)
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+        self.state = state
+
+    def extents(self, batch: PrefillLaterBatch) -> PrefillExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: PrefillLaterSlots,
+        boundary: Boundary,
+        rows: PrefillExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(input_ids=None, batch=slots, pp_proxy_tensors=boundary)
+
+
+class PrefillMiddle(_PrefillLater[Boundary]):
+    """A stage between two others: takes a boundary, hands one on."""
+
+    place = rt.Place.MIDDLE
+    outputs_type = HandedOn
+
+
+class PrefillLast(_PrefillLater[PrefillOutputs]):
+    """The last stage: takes a boundary, gives the outputs."""
+
+    place = rt.Place.LAST
+    outputs_type = PrefillResults

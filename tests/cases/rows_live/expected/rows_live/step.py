@@ -1,0 +1,107 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:e43bb53af3cb5a7d8c7cdbb8f65669c4fba57a342cdeb9670036812f0cb22dd0
+"""The step runner of rows_live"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .family import Dims
+
+
+class StepExtents(NamedTuple):
+    """Rows by axis: the live ones of a batch, or the padded ones of a bucket."""
+
+    tokens: int
+    images: int
+
+
+AXES = ("tokens", "images")
+COLUMNS = AXES
+# where a batch has the live count of an axis
+COUNTS: Mapping[str, str] = {}
+
+# spec.yaml:14: one graph for each padded size; beside it, the live rows of its capture
+BUCKETS: Mapping[StepExtents, StepExtents] = {
+    StepExtents(4, 4): StepExtents(4, 4),
+    StepExtents(8, 4): StepExtents(8, 4),
+}
+
+
+class StepCountsMm(Protocol):
+    """The live counts of a batch."""
+
+    @property
+    def grid(self) -> object: ...  # live images
+
+
+class StepCounts(Protocol):
+    """The live counts of a batch."""
+
+    @property
+    def input_ids(self) -> object: ...  # live tokens
+    @property
+    def mm(self) -> StepCountsMm: ...
+
+
+def extents(batch: StepCounts, dims: Dims) -> StepExtents:
+    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+    tokens = rt.source_rows(batch.input_ids, 0, "input_ids")
+    images = rt.source_rows(None if batch.mm is None else batch.mm.grid, 1, "mm.grid")
+    return StepExtents(tokens, images)
+
+
+def choose(live: StepExtents, dims: Dims) -> rt.Choice[StepExtents]:
+    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
+    tokens = rt.smallest((4, 8), live.tokens)
+    if tokens is None:
+        raise rt.over_capacity("rows_live.step", "tokens", live.tokens, 8, "spec.yaml:13")
+    images = 4
+    if live.images > images:
+        raise rt.over_capacity("rows_live.step", "images", live.images, images, "spec.yaml:13")
+    return rt.Choice(StepExtents(tokens, images), rt.Reason.FITS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutputs:
+    """What the last stage gives: live rows only."""
+
+    hidden_states: Tensor  # [tokens, hidden] model, spec.yaml:22
+
+
+class StepResults(rt.Outputs[StepExtents, StepOutputs]):
+    """The last stage's outputs at stable addresses, one buffer for all buckets."""
+
+    def buffers(self, arena: rt.DeviceArena, rows: StepExtents, full: StepExtents) -> StepOutputs:
+        return StepOutputs(
+            hidden_states=arena.rows(
+                "output.hidden_states",
+                (rows.tokens, self.dims.hidden),
+                (full.tokens, self.dims.hidden),
+                self.dtype,
+            ),
+        )
+
+    def store(self, result: object, buffers: StepOutputs, boundary: object) -> None:
+        rt.store(buffers.hidden_states, result, "hidden_states")
+
+    def trim(self, buffers: StepOutputs, live: StepExtents) -> StepOutputs:
+        return StepOutputs(
+            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
+        )
+
+    def eager(self, result: object, boundary: object, live: StepExtents) -> StepOutputs:
+        return StepOutputs(
+            hidden_states=rt.check_result(
+                result,
+                (live.tokens, self.dims.hidden),
+                self.dtype,
+                self.device,
+                "hidden_states",
+            ),
+        )

@@ -1,0 +1,197 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:e43bb53af3cb5a7d8c7cdbb8f65669c4fba57a342cdeb9670036812f0cb22dd0
+"""rows_live.step, middle and last stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn, Received
+from .family import FINGERPRINT, Dims
+from .step import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    StepExtents,
+    StepOutputs,
+    StepResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS = ("batch", "hidden_states")
+
+OutT = TypeVar("OutT")
+
+
+class StepLaterBatchMm(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def grid(self) -> Tensor: ...  # [2, images] int32, spec.yaml:17
+
+
+class StepLaterBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:16
+    @property
+    def mm(self) -> StepLaterBatchMm: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLaterSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    input_ids: Tensor  # [tokens] int64, spec.yaml:16
+    grid: Tensor  # [2, images] int32, spec.yaml:17
+
+
+class StepLaterModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(self, *, batch: StepLaterSlots, hidden_states: Tensor) -> object: ...
+
+
+class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="input_ids",
+                line="spec.yaml:16",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="input_ids",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="grid",
+                line="spec.yaml:17",
+                axes=("images",),
+                dtype=torch.int32,
+                padding="zero",
+                batch="mm.grid",
+                dim=1,
+            ),
+        )
+
+    def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "input_ids": (rows.tokens,),
+            "grid": (2, rows.images),
+        }
+
+    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "input_ids")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: StepExtents,
+        full: StepExtents,
+    ) -> StepLaterSlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return StepLaterSlots(
+            input_ids=host[0],
+            grid=arena.rows("slot.grid", shapes["grid"], full_shapes["grid"], torch.int32),
+        )
+
+    def load(
+        self,
+        slots: StepLaterSlots,
+        host: rt.BucketHost,
+        batch: StepLaterBatch,
+        live: StepExtents,
+        padded: StepExtents,
+    ) -> None:
+        counts, input_ids_rows = host.begin()
+        counts.set_rows(live)
+        # input_ids (spec.yaml:16): batch.input_ids, then zero
+        input_ids_rows.put(batch.input_ids, live.tokens)
+        # grid (spec.yaml:17): batch.mm.grid, then zero
+        rt.copy_rows(
+            slots.grid,
+            None if batch.mm is None else batch.mm.grid,
+            live.images,
+            "grid",
+            dim=1,
+        )
+        rt.pad_zero(slots.grid, live.images, dim=1)
+        host.push()
+
+    def bind(self, batch: StepLaterBatch, boundary: Boundary, live: StepExtents) -> StepLaterSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return StepLaterSlots(
+            input_ids=rows.upload("input_ids", batch.input_ids),
+            grid=rows.own("grid", None if batch.mm is None else batch.mm.grid),
+        )
+
+
+class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT]):
+    """What the places of this kind share."""
+
+    family = "rows_live"
+    runner = "step"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = StepLaterInputs
+    incoming_type = Received
+
+    def __init__(
+        self,
+        *,
+        model: StepLaterModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: StepLaterBatch) -> StepExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: StepLaterSlots,
+        boundary: Boundary,
+        rows: StepExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(batch=slots, hidden_states=boundary.hidden_states)
+
+
+class StepMiddle(_StepLater[Boundary]):
+    """A stage between two others: takes a boundary, hands one on."""
+
+    place = rt.Place.MIDDLE
+    outputs_type = HandedOn
+
+
+class StepLast(_StepLater[StepOutputs]):
+    """The last stage: takes a boundary, gives the outputs."""
+
+    place = rt.Place.LAST
+    outputs_type = StepResults

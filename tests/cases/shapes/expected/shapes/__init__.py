@@ -1,0 +1,28 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:082116af349a829a02501cf32e1c75e4e7dfef5eb11886bc760fe3b1a66c5740
+"""The padded dimension in any place, scaled and shifted, beside fixed ones."""
+
+from __future__ import annotations
+
+from .boundary import Boundary
+from .family import FINGERPRINT, Dims, stage_layers
+from .step import StepExtents, StepOutputs
+from .step_first import StepFirst, StepFirstBatch, StepFirstSlots, StepOnly
+from .step_later import StepLast, StepLaterBatch, StepLaterSlots, StepMiddle
+
+__all__ = [
+    "FINGERPRINT",
+    "Boundary",
+    "Dims",
+    "StepExtents",
+    "StepFirst",
+    "StepFirstBatch",
+    "StepFirstSlots",
+    "StepLast",
+    "StepLaterBatch",
+    "StepLaterSlots",
+    "StepMiddle",
+    "StepOnly",
+    "StepOutputs",
+    "stage_layers",
+]

@@ -1,0 +1,277 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:082116af349a829a02501cf32e1c75e4e7dfef5eb11886bc760fe3b1a66c5740
+"""shapes.step, only and first stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn
+from .family import FINGERPRINT, Dims
+from .step import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    StepExtents,
+    StepOutputs,
+    StepResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS = ("batch", "tokens", "received")
+
+OutT = TypeVar("OutT")
+
+
+class StepFirstBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def positions(self) -> rt.HostSource: ...  # [3, tokens] int64, spec.yaml:17
+    @property
+    def rope(self) -> Tensor: ...  # [2, tokens, head_dim // 2] float32, spec.yaml:18
+    @property
+    def pairs(self) -> Tensor: ...  # [2 * tokens + 1, hidden] float32, spec.yaml:19
+    @property
+    def bounds(self) -> rt.HostSource: ...  # [requests + 1, 2] int32, spec.yaml:20
+    @property
+    def scalar(self) -> Tensor: ...  # [] float32, spec.yaml:21
+    @property
+    def table(self) -> rt.HostSource: ...  # [tokens.max, max(heads, 3)] int32, spec.yaml:22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFirstSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    positions: Tensor  # [3, tokens] int64, spec.yaml:17
+    rope: Tensor  # [2, tokens, head_dim // 2] float32, spec.yaml:18
+    pairs: Tensor  # [2 * tokens + 1, hidden] float32, spec.yaml:19
+    bounds: Tensor  # [requests + 1, 2] int32, spec.yaml:20
+    scalar: Tensor  # [] float32, spec.yaml:21
+    table: Tensor  # [tokens.max, max(heads, 3)] int32, spec.yaml:22
+    lanes: Tensor  # [2, tokens] int32, spec.yaml:23
+
+
+class StepFirstModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(self, *, batch: StepFirstSlots, tokens: int, received: None) -> object: ...
+
+
+class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="positions",
+                line="spec.yaml:17",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="positions",
+                host=True,
+                dim=1,
+            ),
+            rt.SlotInfo(
+                name="rope",
+                line="spec.yaml:18",
+                axes=("tokens",),
+                dtype=torch.float32,
+                padding="zero",
+                batch="rope",
+                dim=1,
+            ),
+            rt.SlotInfo(
+                name="pairs",
+                line="spec.yaml:19",
+                axes=("tokens",),
+                dtype=torch.float32,
+                padding="repeat_last",
+                batch="pairs",
+            ),
+            rt.SlotInfo(
+                name="bounds",
+                line="spec.yaml:20",
+                axes=("requests",),
+                dtype=torch.int32,
+                padding="repeat_last",
+                batch="bounds",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="scalar",
+                line="spec.yaml:21",
+                axes=(),
+                dtype=torch.float32,
+                padding="none",
+                batch="scalar",
+            ),
+            rt.SlotInfo(
+                name="table",
+                line="spec.yaml:22",
+                axes=(),
+                dtype=torch.int32,
+                padding="none",
+                batch="table",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="lanes",
+                line="spec.yaml:23",
+                axes=("tokens",),
+                dtype=torch.int32,
+                padding="none",
+                dim=1,
+                source="compute",
+                rule="row.tokens * 3",
+            ),
+        )
+
+    def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "positions": (3, rows.tokens),
+            "rope": (2, rows.tokens, rt.floor_div(self.dims.head_dim, 2)),
+            "pairs": (2 * rows.tokens + 1, self.dims.hidden),
+            "bounds": (rows.requests + 1, 2),
+            "scalar": (),
+            "table": (8, max(self.dims.heads, 3)),
+            "lanes": (2, rows.tokens),
+        }
+
+    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "positions", "bounds", "table", "lanes")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: StepExtents,
+        full: StepExtents,
+    ) -> StepFirstSlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return StepFirstSlots(
+            positions=host[0],
+            rope=arena.rows("slot.rope", shapes["rope"], full_shapes["rope"], torch.float32),
+            pairs=arena.rows("slot.pairs", shapes["pairs"], full_shapes["pairs"], torch.float32),
+            bounds=host[1],
+            scalar=arena.rows(
+                "slot.scalar",
+                shapes["scalar"],
+                full_shapes["scalar"],
+                torch.float32,
+            ),
+            table=host[2],
+            lanes=host[3],
+        )
+
+    def load(
+        self,
+        slots: StepFirstSlots,
+        host: rt.BucketHost,
+        batch: StepFirstBatch,
+        live: StepExtents,
+        padded: StepExtents,
+    ) -> None:
+        counts, positions_rows, bounds_rows, table_rows, lanes_rows = host.begin()
+        counts.set_rows(live)
+        # positions (spec.yaml:17): batch.positions, then zero
+        positions_rows.put(batch.positions, live.tokens)
+        # rope (spec.yaml:18): batch.rope, then zero
+        rt.copy_rows(slots.rope, batch.rope, live.tokens, "rope", dim=1)
+        rt.pad_zero(slots.rope, live.tokens, dim=1)
+        # pairs (spec.yaml:19): batch.pairs, then the last live row again
+        rt.copy_rows(slots.pairs, batch.pairs, 2 * live.tokens + 1, "pairs")
+        rt.pad_repeat_last(slots.pairs, 2 * live.tokens + 1)
+        # bounds (spec.yaml:20): batch.bounds, then the last live row again
+        bounds_rows.put(batch.bounds, live.requests + 1)
+        bounds_rows.pad_repeat_last(live.requests + 1)
+        # scalar (spec.yaml:21): batch.scalar, no padded rows
+        rt.copy_whole(slots.scalar, batch.scalar, "scalar")
+        # table (spec.yaml:22): batch.table, no padded rows
+        table_rows.put_whole(batch.table)
+        # lanes (spec.yaml:23): computed for every padded row
+        lanes_rows.set_rows([row * 3 for row in range(padded.tokens)])
+        host.push()
+
+    def bind(self, batch: StepFirstBatch, boundary: None, live: StepExtents) -> StepFirstSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return StepFirstSlots(
+            positions=rows.upload("positions", batch.positions),
+            rope=rows.own("rope", batch.rope),
+            pairs=rows.own("pairs", batch.pairs),
+            bounds=rows.upload("bounds", batch.bounds),
+            scalar=rows.own("scalar", batch.scalar),
+            table=rows.upload("table", batch.table),
+            lanes=rows.computed("lanes", [row * 3 for row in range(live.tokens)], dim=1),
+        )
+
+
+class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
+    """What the places of this kind share."""
+
+    family = "shapes"
+    runner = "step"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = StepFirstInputs
+
+    def __init__(
+        self,
+        *,
+        model: StepFirstModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: StepFirstBatch) -> StepExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: StepFirstSlots,
+        boundary: None,
+        rows: StepExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(batch=slots, tokens=rows.tokens, received=None)
+
+
+class StepOnly(_StepFirst[StepOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = StepResults
+
+
+class StepFirst(_StepFirst[Boundary]):
+    """The first stage: takes the batch, hands on a boundary."""
+
+    place = rt.Place.FIRST
+    outputs_type = HandedOn

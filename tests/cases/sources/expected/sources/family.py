@@ -1,0 +1,36 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:2559ef1722e9f243c98916ede7c4fba0fb01e61dba9ea9302dcc8724510b266c
+"""Sizes, state and layer ranges: what every runner of the family is built from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ppcgc import runtime as rt
+
+rt.require_abi(1, __name__)
+
+FINGERPRINT = "sha256:2559ef1722e9f243c98916ede7c4fba0fb01e61dba9ea9302dcc8724510b266c"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """Sizes that are known when a runner is built."""
+
+    hidden: int  # config.hidden_size, spec.yaml:4
+    block: int  # computed, spec.yaml:4
+    layer_count: int  # config.num_hidden_layers, spec.yaml:8
+
+    @classmethod
+    def from_config(cls, config: object) -> Dims:
+        """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        hidden = rt.config_int(config, "hidden_size")
+        block = 4
+        layer_count = rt.config_int(config, "num_hidden_layers")
+        return cls(hidden=hidden, block=block, layer_count=layer_count)
+
+
+def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
+    """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
+    ranges = rt.even_ranges(dims.layer_count, of)  # spec.yaml:8
+    return rt.stage_of(ranges, stage, of)

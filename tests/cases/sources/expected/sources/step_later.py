@@ -1,0 +1,331 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:2559ef1722e9f243c98916ede7c4fba0fb01e61dba9ea9302dcc8724510b266c
+"""sources.step, middle and last stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn, Received
+from .family import FINGERPRINT, Dims
+from .step import (
+    AXES,
+    BUCKETS,
+    COLUMNS,
+    COUNTS,
+    StepExtents,
+    StepOutputs,
+    StepResults,
+    choose,
+    extents,
+)
+
+# what the forward is given, always by keyword
+KEYWORDS: tuple[str, ...] = ("batch",)
+
+OutT = TypeVar("OutT")
+
+
+class StepLaterBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def host(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:16
+    @property
+    def on_device(self) -> Tensor: ...  # [tokens] float32, spec.yaml:15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLaterSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    on_device: Tensor  # [tokens] float32, spec.yaml:15
+    host: Tensor  # [tokens] int64, spec.yaml:16
+    narrowed: Tensor  # [tokens] int32, spec.yaml:17
+    received: Tensor  # [tokens, hidden] model, spec.yaml:18
+    block_number: Tensor  # [tokens] int32, spec.yaml:19
+    waste: Tensor  # [1] int32, spec.yaml:20
+    is_full: Tensor  # [1] bool, spec.yaml:21
+    scale: Tensor  # [tokens] float32, spec.yaml:22
+    drafted: Tensor  # [tokens] int64, spec.yaml:23
+    scratch: Tensor  # [tokens, hidden] float32, spec.yaml:24
+
+
+class StepLaterModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(self, *, batch: StepLaterSlots) -> object: ...
+
+
+class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlots]):
+    """The slots in memory, and how a batch gets into them."""
+
+    def table(self) -> tuple[rt.SlotInfo, ...]:
+        return (
+            rt.SlotInfo(
+                name="on_device",
+                line="spec.yaml:15",
+                axes=("tokens",),
+                dtype=torch.float32,
+                padding="zero",
+                batch="on_device",
+            ),
+            rt.SlotInfo(
+                name="host",
+                line="spec.yaml:16",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="zero",
+                batch="host",
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="narrowed",
+                line="spec.yaml:17",
+                axes=("tokens",),
+                dtype=torch.int32,
+                padding="zero",
+                batch="host",
+                cast=True,
+                host=True,
+            ),
+            rt.SlotInfo(
+                name="received",
+                line="spec.yaml:18",
+                axes=("tokens",),
+                dtype=None,
+                padding="zero",
+                boundary="hidden_states",
+                source="boundary",
+            ),
+            rt.SlotInfo(
+                name="block_number",
+                line="spec.yaml:19",
+                axes=("tokens",),
+                dtype=torch.int32,
+                padding="none",
+                source="compute",
+                rule="row.tokens // dims.block",
+            ),
+            rt.SlotInfo(
+                name="waste",
+                line="spec.yaml:20",
+                axes=(),
+                dtype=torch.int32,
+                padding="none",
+                source="compute",
+                rule="padded.tokens - live.tokens",
+            ),
+            rt.SlotInfo(
+                name="is_full",
+                line="spec.yaml:21",
+                axes=(),
+                dtype=torch.bool,
+                padding="none",
+                source="compute",
+                rule="live.tokens == padded.tokens",
+            ),
+            rt.SlotInfo(
+                name="scale",
+                line="spec.yaml:22",
+                axes=("tokens",),
+                dtype=torch.float32,
+                padding="none",
+                source="const",
+                rule="0.25",
+            ),
+            rt.SlotInfo(
+                name="drafted",
+                line="spec.yaml:23",
+                axes=("tokens",),
+                dtype=torch.int64,
+                padding="fill",
+                source="caller",
+                fill="9",
+            ),
+            rt.SlotInfo(
+                name="scratch",
+                line="spec.yaml:24",
+                axes=("tokens",),
+                dtype=torch.float32,
+                padding="none",
+                mutable=True,
+                source="graph",
+            ),
+        )
+
+    def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "on_device": (rows.tokens,),
+            "host": (rows.tokens,),
+            "narrowed": (rows.tokens,),
+            "received": (rows.tokens, self.dims.hidden),
+            "block_number": (rows.tokens,),
+            "waste": (1,),
+            "is_full": (1,),
+            "scale": (rows.tokens,),
+            "drafted": (rows.tokens,),
+            "scratch": (rows.tokens, self.dims.hidden),
+        }
+
+    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
+        return self.block(rows, "host", "narrowed", "block_number", "waste", "is_full")
+
+    def slots(
+        self,
+        arena: rt.DeviceArena,
+        host: tuple[Tensor, ...],
+        rows: StepExtents,
+        full: StepExtents,
+    ) -> StepLaterSlots:
+        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+        return StepLaterSlots(
+            on_device=arena.rows(
+                "slot.on_device",
+                shapes["on_device"],
+                full_shapes["on_device"],
+                torch.float32,
+            ),
+            host=host[0],
+            narrowed=host[1],
+            received=arena.rows(
+                "received.hidden_states",
+                shapes["received"],
+                full_shapes["received"],
+                self.dtype,
+            ),
+            block_number=host[2],
+            waste=host[3],
+            is_full=host[4],
+            scale=arena.rows(
+                "slot.scale",
+                shapes["scale"],
+                full_shapes["scale"],
+                torch.float32,
+                initial=0.25,
+            ),
+            drafted=arena.rows(
+                "slot.drafted",
+                shapes["drafted"],
+                full_shapes["drafted"],
+                torch.int64,
+            ),
+            scratch=arena.rows(
+                "slot.scratch",
+                shapes["scratch"],
+                full_shapes["scratch"],
+                torch.float32,
+            ),
+        )
+
+    def load(
+        self,
+        slots: StepLaterSlots,
+        host: rt.BucketHost,
+        batch: StepLaterBatch,
+        live: StepExtents,
+        padded: StepExtents,
+    ) -> None:
+        counts, host_rows, narrowed_rows, block_number_rows, waste_rows, is_full_rows = host.begin()
+        counts.set_rows(live)
+        # on_device (spec.yaml:15): batch.on_device, then zero
+        rt.copy_rows(slots.on_device, batch.on_device, live.tokens, "on_device")
+        rt.pad_zero(slots.on_device, live.tokens)
+        # host (spec.yaml:16): batch.host, then zero
+        host_rows.put(batch.host, live.tokens)
+        # narrowed (spec.yaml:17): batch.host, then zero
+        narrowed_rows.put(batch.host, live.tokens, cast=True)
+        # block_number (spec.yaml:19): computed for every padded row
+        block_number_rows.set_rows(
+            [rt.floor_div(row, self.dims.block) for row in range(padded.tokens)],
+        )
+        # waste (spec.yaml:20): computed for every padded row
+        waste_rows.set_all(padded.tokens - live.tokens)
+        # is_full (spec.yaml:21): computed for every padded row
+        is_full_rows.set_all(live.tokens == padded.tokens)
+        # drafted (spec.yaml:23): written by the caller before finish(), then its fill
+        rt.pad_fill(slots.drafted, live.tokens, 9)
+        host.push()
+
+    def bind(self, batch: StepLaterBatch, boundary: Boundary, live: StepExtents) -> StepLaterSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return StepLaterSlots(
+            on_device=rows.own("on_device", batch.on_device),
+            host=rows.upload("host", batch.host),
+            narrowed=rows.upload("narrowed", batch.host, cast=True),
+            received=boundary.hidden_states,
+            block_number=rows.computed(
+                "block_number",
+                [rt.floor_div(row, self.dims.block) for row in range(live.tokens)],
+            ),
+            waste=rows.filled("waste", live.tokens - live.tokens),
+            is_full=rows.filled("is_full", live.tokens == live.tokens),
+            scale=rows.filled("scale", 0.25),
+            drafted=rows.filled("drafted", 0),
+            scratch=rows.filled("scratch", 0),
+        )
+
+
+class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT]):
+    """What the places of this kind share."""
+
+    family = "sources"
+    runner = "step"
+    axes = AXES
+    columns = COLUMNS
+    counts = COUNTS
+    buckets = BUCKETS
+    fingerprint = FINGERPRINT
+    require_graph = False
+    transport = "eager"
+    compile = "none"
+    inputs_type = StepLaterInputs
+    incoming_type = Received
+
+    def __init__(
+        self,
+        *,
+        model: StepLaterModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+
+    def extents(self, batch: StepLaterBatch) -> StepExtents:
+        return extents(batch, self.dims)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        return choose(live, self.dims)
+
+    def forward(
+        self,
+        slots: StepLaterSlots,
+        boundary: Boundary,
+        rows: StepExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(batch=slots)
+
+
+class StepMiddle(_StepLater[Boundary]):
+    """A stage between two others: takes a boundary, hands one on."""
+
+    place = rt.Place.MIDDLE
+    outputs_type = HandedOn
+
+
+class StepLast(_StepLater[StepOutputs]):
+    """The last stage: takes a boundary, gives the outputs."""
+
+    place = rt.Place.LAST
+    outputs_type = StepResults

@@ -1,0 +1,194 @@
+"""A rank that dies, hangs, raises or does something else: all others end, naming rank and step."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from rank_processes import Outcome, run_ranks, values
+from toy_pipeline import ToyStage, build, decode_batch, plain
+
+from ppcgc.runtime.pipeline import Pipeline
+
+TIMEOUT = 2.0  # seconds; ranks may take half a second more to say who is at fault
+AT_STEP = 2
+
+
+class Raising(ToyStage):
+    """Its own mistake, in eager steps alone, so that it captures well."""
+
+    def forward(self, **given: Any) -> Any:
+        if len(given["positions"]) == 19:
+            raise ValueError("no luck")
+        return super().forward(**given)
+
+
+def serve_with_fault(rank: int, ranks: int, culprit: int, fault: str) -> Any:
+    built = build(rank, ranks, names=("decode",), model=Raising if rank == culprit else ToyStage)
+    with Pipeline(list(built.runners.values()), timeout=TIMEOUT) as pipeline:
+        pipeline.capture()
+        for step in range(AT_STEP + 40):
+            if step == AT_STEP and rank == culprit:
+                if fault == "dies":
+                    os._exit(1)
+                if fault == "hangs":
+                    time.sleep(3 * TIMEOUT)
+            pipeline.run("decode", decode_batch(19 if step == AT_STEP else 4))
+    return "served"
+
+
+@pytest.mark.parametrize(("ranks", "culprit"), [(2, 0), (2, 1), (3, 0), (3, 1), (4, 2)])
+def test_a_rank_that_raises(ranks: int, culprit: int, tmp_path: Path) -> None:
+    outcomes = run_ranks(ranks, serve_with_fault, tmp_path, ranks, culprit, "raises")
+    assert (outcomes[culprit].kind, outcomes[culprit].text) == ("ValueError", "no luck")
+    for rank, outcome in enumerate(outcomes):
+        if rank != culprit:
+            assert outcome.kind == "PeerError", outcome
+            assert f"rank {culprit} failed in step 2: ValueError: no luck" in outcome.text
+            assert outcome.seconds < 10
+
+
+@pytest.mark.parametrize(("ranks", "culprit"), [(2, 0), (2, 1), (3, 0), (3, 1), (4, 3)])
+def test_a_rank_that_dies(ranks: int, culprit: int, tmp_path: Path) -> None:
+    outcomes = run_ranks(ranks, serve_with_fault, tmp_path, ranks, culprit, "dies")
+    assert outcomes[culprit].kind == "DIED"
+    check_named(outcomes, culprit, "PeerError")
+
+
+@pytest.mark.parametrize(("ranks", "culprit"), [(2, 0), (2, 1), (3, 0), (3, 1)])
+def test_a_rank_that_hangs(ranks: int, culprit: int, tmp_path: Path) -> None:
+    outcomes = run_ranks(ranks, serve_with_fault, tmp_path, ranks, culprit, "hangs")
+    check_named(outcomes, culprit, "HandOffTimeoutError")
+    # the rank itself, once it wakes, finds that the others have given up
+    assert outcomes[culprit].kind in ("PeerError", "HandOffTimeoutError")
+
+
+def check_named(outcomes: list[Outcome], culprit: int, kind: str) -> None:
+    for rank, outcome in enumerate(outcomes):
+        if rank == culprit:
+            continue
+        assert outcome.kind == kind, outcome
+        assert f"rank {culprit} failed in step " in outcome.text
+        step = int(outcome.text.split("in step ")[1].split(":")[0])
+        # whoever stands before the culprit may have run ahead by what is in flight
+        assert AT_STEP <= step <= AT_STEP + 4, outcome.text
+
+
+def mute(rank: int) -> Any:
+    """The first rank sends the header, but the boundary never comes."""
+    built = build(rank, 2, names=("decode",))
+    with Pipeline(list(built.runners.values()), timeout=TIMEOUT) as pipeline:
+        pipeline.capture()
+        if rank == 0:
+            pipeline._outbox.send = lambda *_: None  # type: ignore[method-assign]  # the fault
+        pipeline.run("decode", decode_batch(4))
+        time.sleep(2 * TIMEOUT if rank == 0 else 0)
+
+
+def test_a_send_that_never_comes(tmp_path: Path) -> None:
+    _, last = run_ranks(2, mute, tmp_path)
+    assert last.kind == "HandOffTimeoutError"
+    assert last.text == (
+        "rank 0 failed in step 0: rank 1 waited 2 s for the boundary of rank 0"
+    )
+    assert last.seconds < 10
+
+
+def other_batches(rank: int, kind: str) -> Any:
+    built = build(rank, 2)
+    with Pipeline(list(built.runners.values()), timeout=TIMEOUT) as pipeline:
+        pipeline.capture()
+        if kind == "rows":
+            steps = [("decode", decode_batch(4 + rank))]
+        elif kind == "runner":
+            steps = [(("decode", "prefill")[rank], decode_batch(4))]
+        else:
+            steps = [("decode", decode_batch(4))] * (1 + rank)
+        return len(list(pipeline.stream(steps)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("rows", "rank 0 has a batch of DecodeExtents(requests=4, tokens=4), rank 1 one of Dec"),
+        ("runner", "rank 0 is at a step of decode (its step 0), rank 1 at a step of prefill"),
+        ("steps", "rank 0 is at the end (its step 1), rank 1 at a step of decode"),
+    ],
+)
+def test_ranks_that_are_called_with_other_batches(kind: str, text: str, tmp_path: Path) -> None:
+    first, last = run_ranks(2, other_batches, tmp_path, kind)
+    assert last.kind == "DisagreementError" and text in last.text
+    assert first.kind == "PeerError" and "rank 1 failed in step" in first.text
+
+
+def late_joiner(rank: int) -> Any:
+    if rank == 1:
+        time.sleep(3)
+        return None
+    built = build(rank, 3, layers=3, names=("decode",))
+    Pipeline(list(built.runners.values()), timeout=1.0)
+
+
+def test_a_rank_that_never_opens_its_pipeline(tmp_path: Path) -> None:
+    first, _, last = run_ranks(3, late_joiner, tmp_path)
+    for outcome in (first, last):
+        assert outcome.kind == "HandOffTimeoutError"
+        assert outcome.text == (
+            "rank 1 failed in the set-up: gave no terms of the pipeline within 1 s"
+        )
+
+
+def after_a_failure(rank: int) -> Any:
+    built = build(rank, 2, names=("decode",), model=Raising)
+    runner = built.runners["decode"]
+    pipeline = Pipeline([runner], timeout=TIMEOUT)
+    pipeline.capture()
+    errors = []
+    for _ in range(2):
+        try:
+            pipeline.run("decode", decode_batch(19))
+        except Exception as problem:
+            errors.append(f"{type(problem).__name__}: {problem}")
+    pipeline.close()
+    pipeline.close()
+    groups = len(dist.distributed_c10d._world.pg_map)
+    graphs = sum(bucket.graph is not None for bucket in runner.table.values())
+    threads = sum(thread.name != "MainThread" for thread in threading.enumerate())
+    return errors, groups, graphs, threads
+
+
+def test_a_broken_pipeline_stays_broken_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    for rank, (errors, groups, graphs, threads) in enumerate(
+        values(run_ranks(2, after_a_failure, tmp_path))
+    ):
+        assert errors[1].startswith("PeerError: the pipeline has ended: "), (rank, errors)
+        assert (groups, graphs, threads) == (1, 0, 0)  # the group of the world is the caller's
+
+
+def close_twice(rank: int) -> Any:
+    built = build(rank, 2, names=("decode",))
+    runner = built.runners["decode"]
+    outputs = []
+    for _ in range(2):  # a pipeline opened after another has the name of no old one
+        pipeline = Pipeline([runner], timeout=TIMEOUT) if not outputs else None
+        if pipeline is None:
+            pipeline = Pipeline([build(rank, 2, names=("decode",)).runners["decode"]])
+        pipeline.capture()
+        made = pipeline.run("decode", decode_batch(2))
+        outputs.append(None if made is None else made.hidden_states.clone())
+        pipeline.close()
+        pipeline.close()
+    return outputs, len(dist.distributed_c10d._world.pg_map)
+
+
+def test_pipelines_one_after_the_other(tmp_path: Path) -> None:
+    (_, groups), (outputs, _) = values(run_ranks(2, close_twice, tmp_path))
+    assert groups == 1
+    for output in outputs:
+        torch.testing.assert_close(output, plain(decode_batch(2)), atol=1e-5, rtol=0)

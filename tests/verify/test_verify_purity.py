@@ -1,0 +1,129 @@
+"""Planted: forwards that leave something behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from probe_family import build, caught, slot_line, subject
+from probe_model import ToyPrefill
+from torch import Tensor
+
+
+class Faulty(ToyPrefill):
+    """With something to count in."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.calls = 0
+        self.seen: list[int] = []
+        self.by_size: dict[int, int] = {}
+        self.generator = torch.Generator().manual_seed(1)
+        self.register_buffer("steps", torch.zeros(1))
+
+
+class Counter(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        self.calls += 1
+        return hidden
+
+
+class ListGrows(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        self.seen.append(hidden.shape[0])
+        return hidden
+
+
+class DictGrows(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        self.by_size[hidden.shape[0]] = self.by_size.get(hidden.shape[0], 0) + 1
+        return hidden
+
+
+class SetsATensor(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        self.last = hidden
+        return hidden
+
+
+class CountsInALayer(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        self.mix.calls = getattr(self.mix, "calls", 0) + 1
+        return hidden
+
+
+class ClampsASlot(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        view.positions.clamp_(max=2)
+        return hidden
+
+
+class ScalesADeviceSlot(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        view.weights.mul_(0.5)
+        return hidden
+
+
+class WritesAConst(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        view.gain.add_(1.0)
+        return hidden
+
+
+class BufferCountsUp(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        self.steps.add_(1)
+        return hidden + self.steps
+
+
+class ParameterDrifts(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        self.mix.bias.mul_(0.999)
+        return hidden
+
+
+class AdvancesState(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        self.kv[8:12].add_(1)
+        return hidden
+
+
+class Dropout(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        return F.dropout(hidden, 0.5, training=True)
+
+
+class Noise(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        return hidden + torch.rand_like(hidden)
+
+
+class OwnGenerator(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        return hidden + torch.randn(8, generator=self.generator)
+
+
+@pytest.mark.parametrize(
+    ("model", "texts"),
+    [
+        (Counter, ["attribute calls", "self.calls += 1", "from 3 to 4"]),
+        (ListGrows, ["attribute seen", "items"]),
+        (DictGrows, ["attribute by_size"]),
+        (SetsATensor, ["attribute last", "self.last = hidden"]),
+        (CountsInALayer, ["attribute mix.calls", "self.mix.calls = getattr"]),
+        (ClampsASlot, [slot_line("positions"), "view.positions.clamp_(max=2)"]),
+        (ScalesADeviceSlot, [slot_line("weights"), "view.weights.mul_(0.5)"]),
+        (WritesAConst, [slot_line("gain"), "view.gain.add_(1.0)"]),
+        (BufferCountsUp, ["buffer steps", "self.steps.add_(1)"]),
+        (ParameterDrifts, ["parameter mix.bias", "self.mix.bias.mul_(0.999)"]),
+        (AdvancesState, ["state kv[0]", "warm-up wrote rows 8, 9, 10, 11"]),
+        (Dropout, ["random numbers", "F.dropout(hidden, 0.5, training=True)"]),
+        (Noise, ["random numbers", "torch.rand_like(hidden)"]),
+        (OwnGenerator, ["random numbers", "torch.randn(8, generator=self.generator)"]),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_what_a_forward_leaves_behind_is_named(model: type[Faulty], texts: list[str]) -> None:
+    caught(subject(build(models=(ToyPrefill, model))), "purity", "prefill last", *texts)
