@@ -1,17 +1,17 @@
 # ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 1; do not edit
 # spec: sha256:da7a2066ef7d3aac91adf0a6063d6698aa028c8860050dffb48abe8a204e8ee1
-"""The decode runner of bart"""
+"""The decode runner of bart."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import FINGERPRINT, Dims
 
 
 class DecodeExtents(NamedTuple):
@@ -21,18 +21,11 @@ class DecodeExtents(NamedTuple):
     tokens: int
 
 
-AXES = ("requests", "tokens")
-COLUMNS = AXES
-# where a batch has the live count of an axis
-COUNTS: Mapping[str, str] = {"requests": "num_requests"}
-
-# bart.yaml:39: one graph for each padded size; beside it, the live rows of its capture
-BUCKETS: Mapping[DecodeExtents, DecodeExtents] = {
-    DecodeExtents(1, 1): DecodeExtents(1, 1),
-    DecodeExtents(2, 2): DecodeExtents(2, 2),
-    DecodeExtents(4, 4): DecodeExtents(4, 4),
-    DecodeExtents(8, 8): DecodeExtents(8, 8),
-}
+# bart.yaml:39: the padded rows of each graph, and the live rows of its capture
+BUCKETS = rt.bucket_table(
+    DecodeExtents,
+    {(1, 1): (1, 1), (2, 2): (2, 2), (4, 4): (4, 4), (8, 8): (8, 8)},
+)
 
 
 class DecodeCounts(Protocol):
@@ -42,20 +35,32 @@ class DecodeCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: DecodeCounts, dims: Dims) -> DecodeExtents:
-    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
-    requests = rt.live_count(batch.num_requests, "num_requests")
-    tokens = requests
-    return DecodeExtents(requests, tokens)
+class DecodeSteps:
+    """What all stages of the runner share: their graphs, and the one choice of each step."""
 
+    family = "bart"
+    runner = "decode"
+    fingerprint = FINGERPRINT
+    buckets = BUCKETS
+    axes: ClassVar[tuple[str, ...]] = ("requests", "tokens")
+    columns: ClassVar[tuple[str, ...]] = axes
+    # where a batch has the number of a column
+    counts: ClassVar[Mapping[str, str]] = {"requests": "num_requests"}
+    dims: Dims
 
-def choose(live: DecodeExtents, dims: Dims) -> rt.Choice[DecodeExtents]:
-    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
-    requests = rt.smallest((1, 2, 4, 8), live.requests)
-    if requests is None:
-        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
-    tokens = requests
-    return rt.Choice(DecodeExtents(requests, tokens), rt.Reason.FITS)
+    def extents(self, batch: DecodeCounts) -> DecodeExtents:
+        """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+        requests = rt.live_count(batch.num_requests, "num_requests")
+        tokens = requests
+        return DecodeExtents(requests, tokens)
+
+    def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        requests = rt.smallest((1, 2, 4, 8), live.requests)
+        if requests is None:
+            return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
+        tokens = requests
+        return rt.Choice(DecodeExtents(requests, tokens), rt.Reason.FITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,36 +73,19 @@ class DecodeOutputs:
 class DecodeResults(rt.Outputs[DecodeExtents, DecodeOutputs]):
     """The last stage's outputs at stable addresses, one buffer for all buckets."""
 
-    def buffers(
-        self,
-        arena: rt.DeviceArena,
-        rows: DecodeExtents,
-        full: DecodeExtents,
-    ) -> DecodeOutputs:
-        return DecodeOutputs(
-            logits=arena.rows(
-                "output.logits",
-                (rows.requests, self.dims.vocab),
-                (full.requests, self.dims.vocab),
-                self.dtype,
-            ),
-        )
+    def table(self, rows: DecodeExtents) -> tuple[rt.TensorInfo, ...]:
+        return (rt.TensorInfo("logits", (rows.requests, self.dims.vocab), self.dtype),)
 
-    def store(self, result: object, buffers: DecodeOutputs, boundary: object) -> None:
-        rt.store(buffers.logits, result, "logits")
+    def held(self, of: Mapping[str, Tensor]) -> DecodeOutputs:
+        return DecodeOutputs(logits=of["logits"])
+
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return {"logits": result}
 
     def trim(self, buffers: DecodeOutputs, live: DecodeExtents) -> DecodeOutputs:
-        return DecodeOutputs(
-            logits=buffers.logits.narrow(0, 0, live.requests),
-        )
-
-    def eager(self, result: object, boundary: object, live: DecodeExtents) -> DecodeOutputs:
-        return DecodeOutputs(
-            logits=rt.check_result(
-                result,
-                (live.requests, self.dims.vocab),
-                self.dtype,
-                self.device,
-                "logits",
-            ),
-        )
+        return DecodeOutputs(logits=buffers.logits.narrow(0, 0, live.requests))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, Received
-from .family import FINGERPRINT, Dims, State
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -75,67 +67,16 @@ class PrefillLastModel(Protocol):
 
 
 class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="llama_hf.yaml:37",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="llama_hf.yaml:38",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="last_token",
-                line="llama_hf.yaml:39",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                of_axis="tokens",
-                batch="last_token",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="cross_table",
-                line="bart.yaml:34",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="cross_table",
-                host=True,
-                of_state="cross_kv",
-            ),
-            rt.SlotInfo(
-                name="source_lens",
-                line="bart.yaml:36",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="fill",
-                role=rt.Role.LENGTHS,
-                batch="source_lens",
-                host=True,
-                image=1,
-                fill="1",
-            ),
-        )
+    facts = rt.facts_of(
+        SLOTS,
+        "slot_mapping",
+        "cu_seqlens",
+        "last_token",
+        "cross_table",
+        "source_lens",
+    )
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -146,29 +87,16 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
             "source_lens": (rows.requests,),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(
-            rows,
-            "slot_mapping",
-            "cu_seqlens",
-            "last_token",
-            "cross_table",
-            "source_lens",
-        )
+    def initials(self) -> dict[str, float]:
+        return {"source_lens": 1}
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillLastSlots:
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillLastSlots:
         return PrefillLastSlots(
-            slot_mapping=host[0],
-            cu_seqlens=host[1],
-            last_token=host[2],
-            cross_table=host[3],
-            source_lens=host[4],
+            slot_mapping=of["slot_mapping"],
+            cu_seqlens=of["cu_seqlens"],
+            last_token=of["last_token"],
+            cross_table=of["cross_table"],
+            source_lens=of["source_lens"],
         )
 
     def load(
@@ -228,26 +156,15 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
 class _PrefillLast(
-    rt.LaterStage[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots, Boundary, OutT]
+    PrefillSteps,
+    rt.LaterStage[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "bart"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillLastInputs
     incoming_type = Received
 
@@ -265,12 +182,6 @@ class _PrefillLast(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillLastBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

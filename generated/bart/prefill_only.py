@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -11,18 +12,9 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import FINGERPRINT, Dims, State
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -80,87 +72,9 @@ class PrefillOnlyModel(Protocol):
 
 
 class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="llama_hf.yaml:35",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="positions",
-                line="bart.yaml:33",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="llama_hf.yaml:37",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="llama_hf.yaml:38",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="last_token",
-                line="llama_hf.yaml:39",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                of_axis="tokens",
-                batch="last_token",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="cross_table",
-                line="bart.yaml:34",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="cross_table",
-                host=True,
-                of_state="cross_kv",
-            ),
-            rt.SlotInfo(
-                name="source_lens",
-                line="bart.yaml:36",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="fill",
-                role=rt.Role.LENGTHS,
-                batch="source_lens",
-                host=True,
-                image=1,
-                fill="1",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -173,33 +87,18 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
             "source_lens": (rows.requests,),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(
-            rows,
-            "input_ids",
-            "positions",
-            "slot_mapping",
-            "cu_seqlens",
-            "last_token",
-            "cross_table",
-            "source_lens",
-        )
+    def initials(self) -> dict[str, float]:
+        return {"source_lens": 1}
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillOnlySlots:
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillOnlySlots:
         return PrefillOnlySlots(
-            input_ids=host[0],
-            positions=host[1],
-            slot_mapping=host[2],
-            cu_seqlens=host[3],
-            last_token=host[4],
-            cross_table=host[5],
-            source_lens=host[6],
+            input_ids=of["input_ids"],
+            positions=of["positions"],
+            slot_mapping=of["slot_mapping"],
+            cu_seqlens=of["cu_seqlens"],
+            last_token=of["last_token"],
+            cross_table=of["cross_table"],
+            source_lens=of["source_lens"],
         )
 
     def load(
@@ -271,24 +170,15 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
-class _PrefillOnly(rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots, OutT]):
+class _PrefillOnly(
+    PrefillSteps,
+    rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots, OutT],
+):
     """What the places of this kind share."""
 
-    family = "bart"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillOnlyInputs
 
     def __init__(
@@ -305,12 +195,6 @@ class _PrefillOnly(rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, Prefill
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillOnlyBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,8 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims, State
-from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -62,53 +64,9 @@ class PrefillFirstModel(Protocol):
 
 
 class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="llama_hf.yaml:35",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="positions",
-                line="llama_hf.yaml:36",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="llama_hf.yaml:37",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="llama_hf.yaml:38",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "input_ids", "positions", "slot_mapping", "cu_seqlens")
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -118,21 +76,12 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             "cu_seqlens": (rows.requests + 1,),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "input_ids", "positions", "slot_mapping", "cu_seqlens")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillFirstSlots:
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillFirstSlots:
         return PrefillFirstSlots(
-            input_ids=host[0],
-            positions=host[1],
-            slot_mapping=host[2],
-            cu_seqlens=host[3],
+            input_ids=of["input_ids"],
+            positions=of["positions"],
+            slot_mapping=of["slot_mapping"],
+            cu_seqlens=of["cu_seqlens"],
         )
 
     def load(
@@ -180,26 +129,15 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
 class _PrefillFirst(
-    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT]
+    PrefillSteps,
+    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "deepseek_v3"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillFirstInputs
 
     def __init__(
@@ -216,12 +154,6 @@ class _PrefillFirst(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillFirstBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

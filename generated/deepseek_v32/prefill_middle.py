@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,8 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims, State
-from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds", "topk_indices")
@@ -60,43 +62,9 @@ class PrefillMiddleModel(Protocol):
 
 
 class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="positions",
-                line="llama_hf.yaml:36",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="llama_hf.yaml:37",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="llama_hf.yaml:38",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "positions", "slot_mapping", "cu_seqlens")
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -105,20 +73,11 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
             "cu_seqlens": (rows.requests + 1,),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "positions", "slot_mapping", "cu_seqlens")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillMiddleSlots:
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillMiddleSlots:
         return PrefillMiddleSlots(
-            positions=host[0],
-            slot_mapping=host[1],
-            cu_seqlens=host[2],
+            positions=of["positions"],
+            slot_mapping=of["slot_mapping"],
+            cu_seqlens=of["cu_seqlens"],
         )
 
     def load(
@@ -161,26 +120,15 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
 class _PrefillMiddle(
-    rt.LaterStage[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots, Boundary, OutT]
+    PrefillSteps,
+    rt.LaterStage[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "deepseek_v32"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillMiddleInputs
     incoming_type = Received
 
@@ -198,12 +146,6 @@ class _PrefillMiddle(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillMiddleBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

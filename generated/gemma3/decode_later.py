@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .decode import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    DecodeExtents,
-    DecodeOutputs,
-    DecodeResults,
-    choose,
-    extents,
-)
-from .family import FINGERPRINT, Dims, State
+from .decode import DecodeExtents, DecodeOutputs, DecodeResults, DecodeSteps
+from .decode_slots import SLOTS
+from .family import Dims, State
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -76,75 +68,17 @@ class DecodeLaterModel(Protocol):
 
 
 class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="positions",
-                line="llama_hf.yaml:52",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="gemma3.yaml:36",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="seq_lens",
-                line="llama_hf.yaml:54",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="zero",
-                role=rt.Role.LENGTHS,
-                batch="seq_lens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_table",
-                line="gemma3.yaml:37",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="slot_table",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="slot_mapping_swa",
-                line="gemma3.yaml:38",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping_swa",
-                host=True,
-                of_state="swa_kv",
-            ),
-            rt.SlotInfo(
-                name="slot_table_swa",
-                line="gemma3.yaml:40",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="slot_table_swa",
-                host=True,
-                of_state="swa_kv",
-            ),
-        )
+    facts = rt.facts_of(
+        SLOTS,
+        "positions",
+        "slot_mapping",
+        "seq_lens",
+        "slot_table",
+        "slot_mapping_swa",
+        "slot_table_swa",
+    )
 
     def shapes(self, rows: DecodeExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -156,43 +90,23 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             "slot_table_swa": (rows.requests, self.dims.window),
         }
 
-    def host_slots(self, rows: DecodeExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(
-            rows,
-            "positions",
-            "slot_mapping",
-            "seq_lens",
-            "slot_table",
-            "slot_mapping_swa",
-            "slot_table_swa",
-        )
+    def lacks(self, rows: DecodeExtents) -> frozenset[str]:
+        there = {
+            "slot_mapping": rt.owns(self.layers, self.dims.kinds.full),
+            "slot_table": rt.owns(self.layers, self.dims.kinds.full),
+            "slot_mapping_swa": rt.owns(self.layers, self.dims.kinds.sliding),
+            "slot_table_swa": rt.owns(self.layers, self.dims.kinds.sliding),
+        }
+        return frozenset(name for name, holds in there.items() if not holds)
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: DecodeExtents,
-        full: DecodeExtents,
-    ) -> DecodeLaterSlots:
-        slot_mapping_slot: Tensor | None = None
-        if rt.owns(self.layers, self.dims.kinds.full):
-            slot_mapping_slot = host[1]
-        slot_table_slot: Tensor | None = None
-        if rt.owns(self.layers, self.dims.kinds.full):
-            slot_table_slot = host[3]
-        slot_mapping_swa_slot: Tensor | None = None
-        if rt.owns(self.layers, self.dims.kinds.sliding):
-            slot_mapping_swa_slot = host[4]
-        slot_table_swa_slot: Tensor | None = None
-        if rt.owns(self.layers, self.dims.kinds.sliding):
-            slot_table_swa_slot = host[5]
+    def slots(self, of: Mapping[str, Tensor]) -> DecodeLaterSlots:
         return DecodeLaterSlots(
-            positions=host[0],
-            slot_mapping=slot_mapping_slot,
-            seq_lens=host[2],
-            slot_table=slot_table_slot,
-            slot_mapping_swa=slot_mapping_swa_slot,
-            slot_table_swa=slot_table_swa_slot,
+            positions=of["positions"],
+            slot_mapping=of.get("slot_mapping"),
+            seq_lens=of["seq_lens"],
+            slot_table=of.get("slot_table"),
+            slot_mapping_swa=of.get("slot_mapping_swa"),
+            slot_table_swa=of.get("slot_table_swa"),
         )
 
     def load(
@@ -285,27 +199,15 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         return slots
 
     def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-            "slot_mapping_swa": 0,
-        }
+        return {"slot_mapping": 0, "slot_mapping_swa": 0}
 
 
 class _DecodeLater(
-    rt.LaterStage[DecodeExtents, DecodeLaterBatch, Dims, DecodeLaterSlots, Boundary, OutT]
+    DecodeSteps,
+    rt.LaterStage[DecodeExtents, DecodeLaterBatch, Dims, DecodeLaterSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "gemma3"
-    runner = "decode"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = DecodeLaterInputs
     incoming_type = Received
 
@@ -323,12 +225,6 @@ class _DecodeLater(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: DecodeLaterBatch) -> DecodeExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,8 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims, State
-from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -65,64 +67,16 @@ class PrefillFirstModel(Protocol):
 
 
 class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="llama_hf.yaml:35",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="positions",
-                line="llama_hf.yaml:36",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="gemma3.yaml:30",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="llama_hf.yaml:38",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping_swa",
-                line="gemma3.yaml:31",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping_swa",
-                host=True,
-                of_state="swa_kv",
-            ),
-        )
+    facts = rt.facts_of(
+        SLOTS,
+        "input_ids",
+        "positions",
+        "slot_mapping",
+        "cu_seqlens",
+        "slot_mapping_swa",
+    )
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -133,35 +87,20 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             "slot_mapping_swa": (rows.tokens,),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(
-            rows,
-            "input_ids",
-            "positions",
-            "slot_mapping",
-            "cu_seqlens",
-            "slot_mapping_swa",
-        )
+    def lacks(self, rows: PrefillExtents) -> frozenset[str]:
+        there = {
+            "slot_mapping": rt.owns(self.layers, self.dims.kinds.full),
+            "slot_mapping_swa": rt.owns(self.layers, self.dims.kinds.sliding),
+        }
+        return frozenset(name for name, holds in there.items() if not holds)
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillFirstSlots:
-        slot_mapping_slot: Tensor | None = None
-        if rt.owns(self.layers, self.dims.kinds.full):
-            slot_mapping_slot = host[2]
-        slot_mapping_swa_slot: Tensor | None = None
-        if rt.owns(self.layers, self.dims.kinds.sliding):
-            slot_mapping_swa_slot = host[4]
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillFirstSlots:
         return PrefillFirstSlots(
-            input_ids=host[0],
-            positions=host[1],
-            slot_mapping=slot_mapping_slot,
-            cu_seqlens=host[3],
-            slot_mapping_swa=slot_mapping_swa_slot,
+            input_ids=of["input_ids"],
+            positions=of["positions"],
+            slot_mapping=of.get("slot_mapping"),
+            cu_seqlens=of["cu_seqlens"],
+            slot_mapping_swa=of.get("slot_mapping_swa"),
         )
 
     def load(
@@ -239,27 +178,15 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-            "slot_mapping_swa": 0,
-        }
+        return {"slot_mapping": 0, "slot_mapping_swa": 0}
 
 
 class _PrefillFirst(
-    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT]
+    PrefillSteps,
+    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "gpt_oss"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillFirstInputs
 
     def __init__(
@@ -276,12 +203,6 @@ class _PrefillFirst(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillFirstBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

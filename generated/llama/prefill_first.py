@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims, State
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "pp_proxy_tensors")
@@ -76,74 +68,9 @@ class PrefillFirstModel(Protocol):
 
 
 class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="llama.yaml:34",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="positions",
-                line="llama.yaml:35",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="llama.yaml:36",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="llama.yaml:37",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="seq_lens",
-                line="llama.yaml:38",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="zero",
-                role=rt.Role.LENGTHS,
-                batch="seq_lens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="num_tokens",
-                line="llama.yaml:39",
-                axes=(),
-                dtype=torch.int32,
-                padding="none",
-                role=rt.Role.COUNT,
-                of_axis="tokens",
-                source="compute",
-                rule="live.tokens",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -155,31 +82,14 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             "num_tokens": (1,),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(
-            rows,
-            "input_ids",
-            "positions",
-            "slot_mapping",
-            "cu_seqlens",
-            "seq_lens",
-            "num_tokens",
-        )
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillFirstSlots:
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillFirstSlots:
         return PrefillFirstSlots(
-            input_ids=host[0],
-            positions=host[1],
-            slot_mapping=host[2],
-            cu_seqlens=host[3],
-            seq_lens=host[4],
-            num_tokens=host[5],
+            input_ids=of["input_ids"],
+            positions=of["positions"],
+            slot_mapping=of["slot_mapping"],
+            cu_seqlens=of["cu_seqlens"],
+            seq_lens=of["seq_lens"],
+            num_tokens=of["num_tokens"],
         )
 
     def load(
@@ -243,26 +153,15 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
 class _PrefillFirst(
-    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT]
+    PrefillSteps,
+    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "llama"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillFirstInputs
 
     def __init__(
@@ -279,12 +178,6 @@ class _PrefillFirst(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillFirstBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

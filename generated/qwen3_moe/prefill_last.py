@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, Received
-from .family import FINGERPRINT, Dims, State
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "inputs_embeds")
@@ -72,54 +64,9 @@ class PrefillLastModel(Protocol):
 
 
 class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="positions",
-                line="llama_hf.yaml:36",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="llama_hf.yaml:37",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="llama_hf.yaml:38",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="last_token",
-                line="llama_hf.yaml:39",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                of_axis="tokens",
-                batch="last_token",
-                host=True,
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "positions", "slot_mapping", "cu_seqlens", "last_token")
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -129,21 +76,12 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
             "last_token": (rows.requests,),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "positions", "slot_mapping", "cu_seqlens", "last_token")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillLastSlots:
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillLastSlots:
         return PrefillLastSlots(
-            positions=host[0],
-            slot_mapping=host[1],
-            cu_seqlens=host[2],
-            last_token=host[3],
+            positions=of["positions"],
+            slot_mapping=of["slot_mapping"],
+            cu_seqlens=of["cu_seqlens"],
+            last_token=of["last_token"],
         )
 
     def load(
@@ -191,26 +129,15 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
 class _PrefillLast(
-    rt.LaterStage[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots, Boundary, OutT]
+    PrefillSteps,
+    rt.LaterStage[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "qwen3_moe"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillLastInputs
     incoming_type = Received
 
@@ -228,12 +155,6 @@ class _PrefillLast(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillLastBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

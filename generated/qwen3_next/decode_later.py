@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .decode import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    DecodeExtents,
-    DecodeOutputs,
-    DecodeResults,
-    choose,
-    extents,
-)
-from .family import FINGERPRINT, Dims, State
+from .decode import DecodeExtents, DecodeOutputs, DecodeResults, DecodeSteps
+from .decode_slots import SLOTS
+from .family import Dims, State
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "state_rows", "inputs_embeds")
@@ -74,64 +66,9 @@ class DecodeLaterModel(Protocol):
 
 
 class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="positions",
-                line="llama_hf.yaml:52",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="llama_hf.yaml:53",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="seq_lens",
-                line="llama_hf.yaml:54",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="zero",
-                role=rt.Role.LENGTHS,
-                batch="seq_lens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_table",
-                line="llama_hf.yaml:55",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="slot_table",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="state_rows",
-                line="qwen3_next.yaml:24",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="state_rows",
-                host=True,
-                of_state="ssm",
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "positions", "slot_mapping", "seq_lens", "slot_table", "state_rows")
 
     def shapes(self, rows: DecodeExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -142,25 +79,17 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             "state_rows": (rows.requests,),
         }
 
-    def host_slots(self, rows: DecodeExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "positions", "slot_mapping", "seq_lens", "slot_table", "state_rows")
+    def lacks(self, rows: DecodeExtents) -> frozenset[str]:
+        there = {"state_rows": rt.owns(self.layers, self.dims.kinds.recurrent)}
+        return frozenset(name for name, holds in there.items() if not holds)
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: DecodeExtents,
-        full: DecodeExtents,
-    ) -> DecodeLaterSlots:
-        state_rows_slot: Tensor | None = None
-        if rt.owns(self.layers, self.dims.kinds.recurrent):
-            state_rows_slot = host[4]
+    def slots(self, of: Mapping[str, Tensor]) -> DecodeLaterSlots:
         return DecodeLaterSlots(
-            positions=host[0],
-            slot_mapping=host[1],
-            seq_lens=host[2],
-            slot_table=host[3],
-            state_rows=state_rows_slot,
+            positions=of["positions"],
+            slot_mapping=of["slot_mapping"],
+            seq_lens=of["seq_lens"],
+            slot_table=of["slot_table"],
+            state_rows=of.get("state_rows"),
         )
 
     def load(
@@ -228,27 +157,15 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         return slots
 
     def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-            "state_rows": 0,
-        }
+        return {"slot_mapping": 0, "state_rows": 0}
 
 
 class _DecodeLater(
-    rt.LaterStage[DecodeExtents, DecodeLaterBatch, Dims, DecodeLaterSlots, Boundary, OutT]
+    DecodeSteps,
+    rt.LaterStage[DecodeExtents, DecodeLaterBatch, Dims, DecodeLaterSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "qwen3_next"
-    runner = "decode"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = DecodeLaterInputs
     incoming_type = Received
 
@@ -266,12 +183,6 @@ class _DecodeLater(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: DecodeLaterBatch) -> DecodeExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

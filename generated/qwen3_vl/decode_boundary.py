@@ -4,17 +4,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
-
-from .family import Dims
-
-KEYS: tuple[str, ...] = ("hidden_states", "deepstack")
-# keys that the runtime hands on as received; only a first stage's forward gives them
-FORWARDED: tuple[str, ...] = ()
 
 
 class BoundaryAxes(Protocol):
@@ -32,94 +27,48 @@ class Boundary(rt.Boundary):
     deepstack: Tensor | None  # [deepstack - cut.layer, tokens, hidden] model, qwen3_vl.yaml:46
 
 
-def crossing(dims: Dims, cut: int) -> tuple[str, ...]:
-    """The keys that cross a cut; ``cut`` is the first layer after it."""
-    conditions = (
-        ("hidden_states", True),
-        ("deepstack", False),
-    )
-    return tuple(key for key, crosses in conditions if crosses)
+class BoundaryTensors(rt.Tensors[BoundaryAxes, Boundary]):
+    """The keys that cross a cut, on both of its sides."""
+
+    def table(self, rows: BoundaryAxes) -> tuple[rt.TensorInfo, ...]:
+        infos: list[rt.TensorInfo] = []
+        infos.append(rt.TensorInfo("hidden_states", (rows.tokens, self.dims.hidden), self.dtype))
+        if False:
+            infos.append(
+                rt.TensorInfo(
+                    "deepstack",
+                    (self.dims.deepstack - self.cut, rows.tokens, self.dims.hidden),
+                    self.dtype,
+                ),
+            )
+        return tuple(infos)
+
+    def held(self, of: Mapping[str, Tensor]) -> Boundary:
+        return Boundary(hidden_states=of["hidden_states"], deepstack=of.get("deepstack"))
 
 
-class HandedOn(rt.Outputs[BoundaryAxes, Boundary]):
+class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
     """The sending side: the forward's result at stable addresses."""
 
-    def keys(self) -> tuple[str, ...]:
-        return crossing(self.dims, self.cut)
+    prefix = "handed"
 
-    def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
-        hidden_states = arena.rows(
-            "handed.hidden_states",
-            (rows.tokens, self.dims.hidden),
-            (full.tokens, self.dims.hidden),
-            self.dtype,
-        )
-        deepstack: Tensor | None = None
-        if "deepstack" in self.keys():
-            deepstack = arena.rows(
-                "handed.deepstack",
-                (self.dims.deepstack - self.cut, rows.tokens, self.dims.hidden),
-                (self.dims.deepstack - self.cut, full.tokens, self.dims.hidden),
-                self.dtype,
-            )
-        return Boundary(hidden_states=hidden_states, deepstack=deepstack)
-
-    def store(self, result: object, buffers: Boundary, boundary: object) -> None:
-        values = rt.handed_on(result, boundary, self.keys(), FORWARDED)
-        rt.store(buffers.hidden_states, values["hidden_states"], "boundary.hidden_states")
-        if buffers.deepstack is not None:
-            rt.store(buffers.deepstack, values["deepstack"], "boundary.deepstack")
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return rt.boundary_values(result, names)
 
     def trim(self, buffers: Boundary, live: BoundaryAxes) -> Boundary:
-        hidden_states = buffers.hidden_states.narrow(0, 0, live.tokens)
-        deepstack: Tensor | None = None
-        if buffers.deepstack is not None:
-            deepstack = buffers.deepstack.narrow(1, 0, live.tokens)
-        return Boundary(hidden_states=hidden_states, deepstack=deepstack)
-
-    def eager(self, result: object, boundary: object, live: BoundaryAxes) -> Boundary:
-        values = rt.handed_on(result, boundary, self.keys(), FORWARDED)
-        hidden_states = rt.check_result(
-            values["hidden_states"],
-            (live.tokens, self.dims.hidden),
-            self.dtype,
-            self.device,
-            "hidden_states",
+        return Boundary(
+            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
+            deepstack=rt.cut_rows(buffers.deepstack, (1, live.tokens)),
         )
-        deepstack: Tensor | None = None
-        if "deepstack" in self.keys():
-            deepstack = rt.check_result(
-                values["deepstack"],
-                (self.dims.deepstack - self.cut, live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "deepstack",
-            )
-        return Boundary(hidden_states=hidden_states, deepstack=deepstack)
 
 
-class Received(rt.Incoming[BoundaryAxes, Boundary]):
+class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
-
-    def keys(self) -> tuple[str, ...]:
-        return crossing(self.dims, self.cut)
-
-    def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
-        hidden_states = arena.rows(
-            "received.hidden_states",
-            (rows.tokens, self.dims.hidden),
-            (full.tokens, self.dims.hidden),
-            self.dtype,
-        )
-        deepstack: Tensor | None = None
-        if "deepstack" in self.keys():
-            deepstack = arena.rows(
-                "received.deepstack",
-                (self.dims.deepstack - self.cut, rows.tokens, self.dims.hidden),
-                (self.dims.deepstack - self.cut, full.tokens, self.dims.hidden),
-                self.dtype,
-            )
-        return Boundary(hidden_states=hidden_states, deepstack=deepstack)
 
     def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
         rt.receive_rows(
@@ -140,22 +89,3 @@ class Received(rt.Incoming[BoundaryAxes, Boundary]):
         rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
         if rows.deepstack is not None:
             rt.reset_fill(rows.deepstack, rt.axis_count(live, axes, "tokens"), 0, dim=1)
-
-    def check(self, source: Boundary, live: BoundaryAxes) -> Boundary:
-        hidden_states = rt.check_received(
-            source.hidden_states,
-            (live.tokens, self.dims.hidden),
-            self.dtype,
-            self.device,
-            "boundary.hidden_states",
-        )
-        deepstack: Tensor | None = None
-        if "deepstack" in self.keys():
-            deepstack = rt.check_received(
-                source.deepstack,
-                (self.dims.deepstack - self.cut, live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "boundary.deepstack",
-            )
-        return Boundary(hidden_states=hidden_states, deepstack=deepstack)

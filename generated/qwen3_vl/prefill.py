@@ -1,17 +1,17 @@
 # ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 1; do not edit
 # spec: sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc
-"""The prefill runner of qwen3_vl"""
+"""The prefill runner of qwen3_vl."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import FINGERPRINT, Dims
 
 
 class PrefillExtents(NamedTuple):
@@ -21,18 +21,11 @@ class PrefillExtents(NamedTuple):
     requests: int
 
 
-AXES = ("tokens", "requests")
-COLUMNS = AXES
-# where a batch has the live count of an axis
-COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
-
-# qwen3_vl.yaml:32: one graph for each padded size; beside it, the live rows of its capture
-BUCKETS: Mapping[PrefillExtents, PrefillExtents] = {
-    PrefillExtents(8, 8): PrefillExtents(8, 8),
-    PrefillExtents(16, 8): PrefillExtents(16, 8),
-    PrefillExtents(32, 8): PrefillExtents(32, 8),
-    PrefillExtents(64, 8): PrefillExtents(64, 8),
-}
+# qwen3_vl.yaml:32: the padded rows of each graph, and the live rows of its capture
+BUCKETS = rt.bucket_table(
+    PrefillExtents,
+    {(8, 8): (8, 8), (16, 8): (16, 8), (32, 8): (32, 8), (64, 8): (64, 8)},
+)
 
 
 class PrefillCounts(Protocol):
@@ -44,24 +37,41 @@ class PrefillCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: PrefillCounts, dims: Dims) -> PrefillExtents:
-    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
-    tokens = rt.live_count(batch.num_tokens, "num_tokens")
-    requests = rt.live_count(batch.num_requests, "num_requests")
-    return PrefillExtents(tokens, requests)
+class PrefillSteps:
+    """What all stages of the runner share: their graphs, and the one choice of each step."""
 
+    family = "qwen3_vl"
+    runner = "prefill"
+    fingerprint = FINGERPRINT
+    buckets = BUCKETS
+    axes: ClassVar[tuple[str, ...]] = ("tokens", "requests")
+    columns: ClassVar[tuple[str, ...]] = axes
+    # where a batch has the number of a column
+    counts: ClassVar[Mapping[str, str]] = {"tokens": "num_tokens", "requests": "num_requests"}
+    dims: Dims
 
-def choose(live: PrefillExtents, dims: Dims) -> rt.Choice[PrefillExtents]:
-    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
-    if not (live.tokens >= live.requests):
-        raise rt.broken_limit("qwen3_vl.prefill", "tokens >= requests", "llama_hf.yaml:32", live)
-    tokens = rt.smallest((8, 16, 32, 64), live.tokens)
-    if tokens is None:
-        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")
-    requests = 8
-    if live.requests > requests:
-        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
-    return rt.Choice(PrefillExtents(tokens, requests), rt.Reason.FITS)
+    def extents(self, batch: PrefillCounts) -> PrefillExtents:
+        """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+        tokens = rt.live_count(batch.num_tokens, "num_tokens")
+        requests = rt.live_count(batch.num_requests, "num_requests")
+        return PrefillExtents(tokens, requests)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        if live.tokens < live.requests:
+            raise rt.broken_limit(
+                "qwen3_vl.prefill",
+                "tokens >= requests",
+                "llama_hf.yaml:32",
+                live,
+            )
+        tokens = rt.smallest((8, 16, 32, 64), live.tokens)
+        if tokens is None:
+            return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")
+        requests = 8
+        if live.requests > requests:
+            return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
+        return rt.Choice(PrefillExtents(tokens, requests), rt.Reason.FITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,36 +84,19 @@ class PrefillOutputs:
 class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
     """The last stage's outputs at stable addresses, one buffer for all buckets."""
 
-    def buffers(
-        self,
-        arena: rt.DeviceArena,
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillOutputs:
-        return PrefillOutputs(
-            logits=arena.rows(
-                "output.logits",
-                (rows.requests, self.dims.vocab),
-                (full.requests, self.dims.vocab),
-                self.dtype,
-            ),
-        )
+    def table(self, rows: PrefillExtents) -> tuple[rt.TensorInfo, ...]:
+        return (rt.TensorInfo("logits", (rows.requests, self.dims.vocab), self.dtype),)
 
-    def store(self, result: object, buffers: PrefillOutputs, boundary: object) -> None:
-        rt.store(buffers.logits, result, "logits")
+    def held(self, of: Mapping[str, Tensor]) -> PrefillOutputs:
+        return PrefillOutputs(logits=of["logits"])
+
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return {"logits": result}
 
     def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
-        return PrefillOutputs(
-            logits=buffers.logits.narrow(0, 0, live.requests),
-        )
-
-    def eager(self, result: object, boundary: object, live: PrefillExtents) -> PrefillOutputs:
-        return PrefillOutputs(
-            logits=rt.check_result(
-                result,
-                (live.requests, self.dims.vocab),
-                self.dtype,
-                self.device,
-                "logits",
-            ),
-        )
+        return PrefillOutputs(logits=buffers.logits.narrow(0, 0, live.requests))

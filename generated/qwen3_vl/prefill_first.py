@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,8 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims, State
-from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("positions", "batch", "inputs_embeds", "deepstack")
@@ -63,62 +65,16 @@ class PrefillFirstModel(Protocol):
 
 
 class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="positions",
-                line="qwen3_vl.yaml:34",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="positions",
-                host=True,
-                dim=1,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="llama_hf.yaml:37",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="llama_hf.yaml:38",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="inputs_embeds",
-                line="qwen3_vl.yaml:36",
-                axes=("tokens",),
-                dtype=None,
-                padding="zero",
-                source="caller",
-            ),
-            rt.SlotInfo(
-                name="deepstack",
-                line="qwen3_vl.yaml:37",
-                axes=("tokens",),
-                dtype=None,
-                padding="zero",
-                batch="deepstack",
-                dim=1,
-                absent=0,
-            ),
-        )
+    facts = rt.facts_of(
+        SLOTS,
+        "positions",
+        "slot_mapping",
+        "cu_seqlens",
+        "inputs_embeds",
+        "deepstack",
+    )
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -129,33 +85,13 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             "deepstack": (self.dims.deepstack, rows.tokens, self.dims.hidden),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "positions", "slot_mapping", "cu_seqlens")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillFirstSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillFirstSlots:
         return PrefillFirstSlots(
-            positions=host[0],
-            slot_mapping=host[1],
-            cu_seqlens=host[2],
-            inputs_embeds=arena.rows(
-                "slot.inputs_embeds",
-                shapes["inputs_embeds"],
-                full_shapes["inputs_embeds"],
-                self.dtype,
-            ),
-            deepstack=arena.rows(
-                "slot.deepstack",
-                shapes["deepstack"],
-                full_shapes["deepstack"],
-                self.dtype,
-            ),
+            positions=of["positions"],
+            slot_mapping=of["slot_mapping"],
+            cu_seqlens=of["cu_seqlens"],
+            inputs_embeds=of["inputs_embeds"],
+            deepstack=of["deepstack"],
         )
 
     def load(
@@ -208,26 +144,15 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
 class _PrefillFirst(
-    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT]
+    PrefillSteps,
+    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "qwen3_vl"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillFirstInputs
 
     def __init__(
@@ -244,12 +169,6 @@ class _PrefillFirst(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillFirstBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

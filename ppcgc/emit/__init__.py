@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
 
 from ppcgc.emit.boundaries import boundary_views
 from ppcgc.emit.family_view import family_view
+from ppcgc.emit.layout import laid_out
 from ppcgc.emit.runner_view import runner_view
 from ppcgc.emit.source import Code, literal
 from ppcgc.plan import Plan
@@ -48,6 +49,7 @@ def emit(plan: Plan, origin: str | None = None) -> dict[str, str]:
         files[f"{folder}/{runner.name}.py"] = _render(
             "runner.py.j2", header, family=family, runner=runner
         )
+        files[f"{folder}/{runner.name}_slots.py"] = _render("slots.py.j2", header, runner=runner)
         for kind in runner.kinds:
             files[f"{folder}/{kind.module}.py"] = _render(
                 "stage.py.j2", header, family=family, runner=runner, kind=kind
@@ -65,7 +67,7 @@ def _header(plan: Plan, origin: str) -> Header:
 
 
 def _render(template: str, header: Header, **views: object) -> str:
-    return _environment().get_template(template).render(header=header, **views)
+    return laid_out(_environment().get_template(template).render(header=header, **views))
 
 
 @cache
@@ -84,6 +86,8 @@ def _environment() -> Environment:
 
 def _only_code(value: object) -> object:
     """See Note [spec text never becomes code] in ``source``."""
+    if isinstance(value, Undefined):
+        str(value)  # raises, and names the field
     if not isinstance(value, Code):
         raise TypeError(f"a template printed {value!r}, which is no finished code")
     return value

@@ -7,17 +7,26 @@ from ppcgc.emit.source import Code, code, dotted
 
 def source_expression(path: tuple[str, ...]) -> Code:
     """``batch.a.b``, or None where a step of the path is None."""
-    full = code("batch.{}", dotted(path))
-    steps = [code("batch.{}", dotted(path[: end + 1])) for end in range(len(path) - 1)]
-    if not steps:
+    *before, full = _steps(path)
+    if not before:
         return full
-    nothing = " or ".join(f"{step} is None" for step in steps)
+    nothing = " or ".join(f"{step} is None" for step in before)
     return Code(f"None if {nothing} else {full}")
 
 
-def in_test(source: Code) -> Code:
-    """A source as an operand: in brackets where it is a conditional itself."""
-    return Code(f"({source})") if " " in str(source) else source
+def is_absent(path: tuple[str, ...]) -> Code:
+    """The test that a source, or a step before it, is None."""
+    return Code(" or ".join(f"{step} is None" for step in _steps(path)))
+
+
+def is_present(path: tuple[str, ...]) -> Code:
+    """The test that no step up to a source is None."""
+    return Code(" and ".join(f"{step} is not None" for step in _steps(path)))
+
+
+def _steps(path: tuple[str, ...]) -> list[Code]:
+    """``batch.a``, ``batch.a.b``: every object on the way to a source, and the source."""
+    return [code("batch.{}", dotted(path[: end + 1])) for end in range(len(path))]
 
 
 def under(statement: Code) -> Code:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ppcgc.emit.source import WIDTH, Code, Identifier, call, identifier, tuple_of
-from ppcgc.emit.tensors import BoundaryKeyView, boundary_view, holding
+from ppcgc.emit.source import Code, Identifier, call, identifier, tuple_of
+from ppcgc.emit.tensors import BoundaryKeyView, boundary_view
 from ppcgc.ir import BoundaryKey, Family, Runner
 
 
@@ -18,7 +18,9 @@ class BoundaryView:
     axes: tuple[Identifier, ...]
     forwarded: Code | None
     conditional: bool
+    infos: Code
     held: Code
+    trimmed: Code
     imports_torch: bool
 
 
@@ -53,12 +55,13 @@ def _view(family: Family, module: str, keys: tuple[BoundaryKey, ...]) -> Boundar
         axes=tuple(identifier(axis) for axis in axes),
         forwarded=_tuple("FORWARDED", forwarded) if forwarded else None,
         conditional=any(key.when is not None for key in keys),
-        held=holding(Code("Boundary"), tuple(view.member for view in views)),
+        infos=tuple_of(tuple(view.info for view in views)),
+        held=call(Code("Boundary"), tuple(view.member for view in views)),
+        trimmed=call(Code("Boundary"), tuple(view.trim for view in views)),
         imports_torch=any(key.dtype != "model" for key in keys),
     )
 
 
 def _tuple(name: str, items: tuple[Code, ...]) -> Code:
-    """``FORWARDED = (...)``, one a line where it is long."""
-    flat = f"{name} = {tuple_of(items)}"
-    return Code(flat) if len(flat) <= WIDTH else call(Code(f"{name} = "), items, 0)
+    """``FORWARDED = ("a", "b")``."""
+    return Code(f"{name} = {tuple_of(items)}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ppcgc.emit.batch_reads import presence_path, reads_own_count, rows_source
-from ppcgc.emit.batch_source import in_test, source_expression, under
+from ppcgc.emit.batch_source import is_absent, source_expression, under
 from ppcgc.emit.names import class_name
 from ppcgc.emit.scope import Scope
 from ppcgc.emit.shapes import line_of
-from ppcgc.emit.source import Code, call, code, dotted, identifier, literal, tuple_of
-from ppcgc.expr.tree import Expr, Symbol
+from ppcgc.emit.source import Code, call, code, identifier, literal, tuple_of
+from ppcgc.expr.tree import Compare, Expr, Not, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     BatchCount,
@@ -31,7 +31,7 @@ from ppcgc.ir import (
 from ppcgc.plan import RunnerPlan
 from ppcgc.plan.buckets import follow_order, group_column
 
-BODY = 8
+_OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 AnyBuckets = ListedBuckets | MaxBucket | EqualsBuckets | PaddedBuckets
 
 
@@ -71,24 +71,24 @@ class ChooseCode:
         live = self.family.axis(axis).live
         match live:
             case BatchCount(path=path):
-                source = code("batch.{}", dotted(path))
-                return code("rt.live_count({}, {})", source, _path(path)), frozenset()
+                parts = (source_expression(path), _path(path))
+                return call(Code("rt.live_count"), parts), frozenset()
             case SourceRows():
                 path, dim = rows_source(self.planned, axis)
-                parts = (source_expression(path), literal(dim), _path(path))
-                return call(Code("rt.source_rows"), parts, BODY), frozenset()
+                rows = (source_expression(path), literal(dim), _path(path))
+                return call(Code("rt.source_rows"), rows), frozenset()
             case ComputedCount(expr=expr):
                 return self.locals.python(expr), _needs(expr)
 
     def _scalar_value(self, scalar: Scalar) -> Code:
         name = identifier(scalar.name)
         if scalar.presence_of is not None:
-            source = in_test(source_expression(presence_path(self.planned, scalar)))
-            return code("{} = 0 if {} is None else 1", name, source)
+            absent = is_absent(presence_path(self.planned, scalar))
+            return code("{} = 0 if {} else 1", name, absent)
         match scalar.source:
             case BatchCount(path=path):
                 parts = (source_expression(path), _path(path))
-                return call(code("{} = rt.host_number", name), parts, BODY)
+                return call(code("{} = rt.host_number", name), parts)
             case ComputedCount(expr=expr):
                 return code("{} = {}", name, self.locals.python(expr))
             case None:
@@ -109,7 +109,7 @@ class ChooseCode:
             code("self.dims.{}", identifier(group.over)),
             identifier(axis),
         )
-        return call(code("{} = rt.group_most", name), parts, BODY)
+        return call(code("{} = rt.group_most", name), parts)
 
     def _extents(self, zeros: frozenset[str] = frozenset()) -> Code:
         """``PrefillExtents(tokens, requests)``, with 0 for columns that are no part of the key."""
@@ -117,7 +117,7 @@ class ChooseCode:
         columns = tuple(
             Code("0") if column in zeros else identifier(column) for column in self.planned.columns
         )
-        return call(extents, columns, BODY)
+        return call(extents, columns)
 
     # ------------------------------------------------------------ choose
 
@@ -136,12 +136,13 @@ class ChooseCode:
         free = {s.name for s in self.runner.scalars if isinstance(s.mode, FreeScalar)}
         zeros = frozenset(free | {group_column(axis) for axis in self._grouped()})
         parts = (self._extents(zeros), Code("rt.Reason.FITS"))
-        return [*statements, call(Code("return rt.Choice"), parts, BODY)]
+        return [*statements, call(Code("return rt.Choice"), parts)]
 
     def _limit(self, limit: Limit) -> list[Code]:
         parts = (self.label, literal(limit.text), literal(line_of(limit.span)), Code("live"))
-        broken = call(Code("raise rt.broken_limit"), parts, BODY + 4)
-        return [code("if not {}:", self.on_live.operand(limit.expr)), under(broken)]
+        broken = call(Code("raise rt.broken_limit"), parts)
+        broken_if = self.on_live.python(opposite(limit.expr))
+        return [code("if {}:", broken_if), under(broken)]
 
     def _uneven(self, rule: EqualsBuckets) -> list[Code]:
         """A batch whose own count is not what the axis must equal."""
@@ -152,7 +153,7 @@ class ChooseCode:
             answer = self._eager("UNEVEN", rule.axis)
         else:
             parts = (self.label, literal(rule.axis), code("live.{}", axis), wanted)
-            answer = call(Code("raise rt.uneven"), parts, BODY + 4)
+            answer = call(Code("raise rt.uneven"), parts)
         return [test, under(answer)]
 
     def _padded(self, rule: AnyBuckets) -> list[Code]:
@@ -167,7 +168,7 @@ class ChooseCode:
             fixed = code("{} = {}", axis, literal(sizes[0]))
             return [fixed, *self._capacity(rule.axis, f"{chosen_by} > {axis}", str(axis))]
         table = tuple_of(tuple(literal(size) for size in sizes))
-        found = call(code("{} = rt.smallest", axis), (table, chosen_by), BODY)
+        found = call(code("{} = rt.smallest", axis), (table, chosen_by))
         return [found, *self._capacity(rule.axis, f"{axis} is None", str(sizes[-1]))]
 
     def _sizes(self, rule: ListedBuckets | MaxBucket) -> tuple[int, ...]:
@@ -188,7 +189,7 @@ class ChooseCode:
         else:
             where = literal(line_of(dispatch.span))
             parts = (self.label, literal(axis), self._chosen_by(axis), Code(largest), where)
-            answer = call(Code("raise rt.over_capacity"), parts, BODY + 4)
+            answer = call(Code("raise rt.over_capacity"), parts)
         return [Code(f"if {beyond}:"), under(answer)]
 
     def _keyed(self, scalar: Scalar) -> list[Code]:
@@ -197,10 +198,10 @@ class ChooseCode:
         match scalar.mode:
             case ConstScalar(value=value):
                 parts = (self.label, literal(scalar.name), live, literal(value))
-                return [call(code("{} = rt.constant_scalar", name), parts, BODY)]
+                return [call(code("{} = rt.constant_scalar", name), parts)]
             case BucketScalar(sizes=sizes):
                 table = tuple_of(tuple(literal(size) for size in sizes))
-                found = call(code("{} = rt.smallest", name), (table, live), BODY)
+                found = call(code("{} = rt.smallest", name), (table, live))
                 test = code("if {} is None:", name)
                 return [found, test, under(self._no_key(scalar, sizes))]
             case KeyScalar(values=values):
@@ -223,7 +224,7 @@ class ChooseCode:
             tuple_of(tuple(literal(value) for value in values)),
             literal(line_of(scalar.span)),
         )
-        return call(Code("raise rt.no_key"), parts, BODY + 4)
+        return call(Code("raise rt.no_key"), parts)
 
     def _padding(self) -> list[Code]:
         """Eager where a bucket would compute too many padded rows."""
@@ -240,7 +241,18 @@ class ChooseCode:
 
     def _eager(self, reason: str, detail: str) -> Code:
         parts = (Code("None"), Code(f"rt.Reason.{reason}"), literal(detail))
-        return call(Code("return rt.Choice"), parts, BODY + 4)
+        return call(Code("return rt.Choice"), parts)
+
+
+def opposite(condition: Expr) -> Expr:
+    """The condition that holds where this one does not, without `not` where there is a word."""
+    match condition:
+        case Not(operand):
+            return operand
+        case Compare(op, left, right):
+            return Compare(_OPPOSITES[op], left, right)
+        case _:
+            return Not(condition)
 
 
 def _path(path: tuple[str, ...]) -> Code:

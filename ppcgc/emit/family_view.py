@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ppcgc.emit.boundaries import BoundaryView
-from ppcgc.emit.imports import import_line, in_import_order
+from ppcgc.emit.imports import export_list, import_lines
 from ppcgc.emit.runner_view import RunnerView
 from ppcgc.emit.scope import Scope
 from ppcgc.emit.shapes import line_of
@@ -84,7 +84,6 @@ def family_view(
         make_kinds=call(
             Code("kinds = Kinds"),
             tuple(kind.value for kind in kinds),
-            8,
         ),
         dims=(*dims, *given),
         from_config=_from_config(family),
@@ -92,7 +91,6 @@ def family_view(
         make_dims=call(
             Code("return cls"),
             tuple(code("{}={}", field.name, field.name) for field in (*dims, *given)),
-            8,
         ),
         states=tuple(_state_views(family)),
         ranges=_ranges(family),
@@ -116,7 +114,7 @@ def _exported(family: Family, runners: tuple[RunnerView, ...]) -> dict[str, list
     if any(runner.boundary is None for runner in family.runners) and family.pipeline.boundary:
         public["boundary"] = ["Boundary"]
     for runner in runners:
-        outputs = [str(runner.outputs)] if runner.gives_outputs else []
+        outputs = [str(runner.outputs)] if runner.output_tensors else []
         public[str(runner.name)] = [str(runner.extents), *outputs]
         for kind in runner.kinds:
             classes = [str(place.name) for place in kind.places]
@@ -126,16 +124,12 @@ def _exported(family: Family, runners: tuple[RunnerView, ...]) -> dict[str, list
 
 
 def _imports(family: Family, runners: tuple[RunnerView, ...]) -> tuple[Code, ...]:
-    exported = _exported(family, runners)
-    return tuple(
-        import_line(module, in_import_order(exported[module])) for module in sorted(exported)
-    )
+    return import_lines(_exported(family, runners))
 
 
 def _exports(family: Family, runners: tuple[RunnerView, ...]) -> Code:
-    names = [name for names in _exported(family, runners).values() for name in names]
-    inner = "".join(f"\n    {literal(name)}," for name in in_import_order(names))
-    return Code(f"__all__ = [{inner}\n]")
+    exported = _exported(family, runners)
+    return export_list([name for names in exported.values() for name in names])
 
 
 # ---------------------------------------------------------------- sizes
@@ -152,7 +146,7 @@ def _from_config(family: Family) -> Code:
         asked.append(Code("options: Options = DEFAULTS"))
     asked += [Code(f"{group}: rt.Ranks = rt.ALONE") for group in sorted(family.parallel)]
     parts = [Code("cls"), Code("config: object"), *([Code("*"), *asked] if asked else [])]
-    return call(Code("def from_config"), tuple(parts), 4, " -> Dims:")
+    return call(Code("def from_config"), tuple(parts), " -> Dims:")
 
 
 def _dim_fields(family: Family) -> tuple[FieldView, ...]:
@@ -237,13 +231,13 @@ def _kind_field(family: Family, kind: LayerKind) -> FieldView:
     match kind.rule:
         case KindIds(ids=ids):
             listed = tuple_of(tuple(literal(layer) for layer in ids))
-            value = call(Code(f"{head}kind_of_ids"), (name, listed, count), 12, after=1)
+            value = call(Code(f"{head}kind_of_ids"), (name, listed, count))
         case KindWhere(path=path, value=word):
             parts = (name, Code("config"), literal(".".join(path)), literal(word), count)
-            value = call(Code(f"{head}kind_where"), parts, 12, after=1)
+            value = call(Code(f"{head}kind_where"), parts)
         case KindIf(expr=expr):
             holds = code("lambda layer: {}", _locals(family).python(expr))
-            value = call(Code(f"{head}kind_if"), (holds, count), 12, after=1)
+            value = call(Code(f"{head}kind_if"), (holds, count))
     return FieldView(
         name=identifier(kind.name),
         type=Code("rt.KindIds"),
@@ -264,7 +258,7 @@ def _state_views(family: Family) -> list[StateView]:
             StateView(
                 name=name,
                 note=Code(f"# rows {reserved} belong to padding, {line_of(state.span)}"),
-                check=call(Code("rt.check_state"), parts, 8),
+                check=call(Code("rt.check_state"), parts),
             )
         )
     return views
@@ -275,4 +269,4 @@ def _ranges(family: Family) -> Code:
     if isinstance(stages, EvenStages):
         return Code("rt.even_ranges(dims.layer_count, of)")
     pairs = tuple(tuple_of((literal(r.start), literal(r.end))) for r in stages)
-    return call(Code("rt.declared_ranges"), (Code("dims.layer_count"), tuple_of(pairs)), 4)
+    return call(Code("rt.declared_ranges"), (Code("dims.layer_count"), tuple_of(pairs)))

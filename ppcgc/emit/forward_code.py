@@ -110,7 +110,7 @@ def keyword_names(keywords: tuple[KeywordView, ...]) -> Code:
     names = tuple(literal(word.name.text) for word in keywords)
     if len(names) < 2:
         return code("KEYWORDS: tuple[str, ...] = {}", tuple_of(names))
-    return call(Code("KEYWORDS = "), names, 0)
+    return call(Code("KEYWORDS = "), names)
 
 
 def model_forward(keywords: tuple[KeywordView, ...]) -> Code:
@@ -120,10 +120,10 @@ def model_forward(keywords: tuple[KeywordView, ...]) -> Code:
         *([Code("*")] if keywords else []),
         *(code("{}: {}", word.name, word.type) for word in keywords),
     )
-    return call(Code("def forward"), parts, 4, " -> object: ...")
+    return call(Code("def forward"), parts, " -> object: ...")
 
 
 def forward_call(keywords: tuple[KeywordView, ...]) -> Code:
     """``return self.model(input_ids=slots.input_ids, ...)``."""
     given = tuple(code("{}={}", word.name, word.given) for word in keywords)
-    return call(Code("return self.model"), given, 8)
+    return call(Code("return self.model"), given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ppcgc.emit.batch_source import in_test, source_expression
+from ppcgc.emit.batch_source import is_present, source_expression
 from ppcgc.emit.names import class_name
 from ppcgc.emit.scope import Scope
 from ppcgc.emit.source import Code, Identifier, call, code, identifier, literal, signature, tuple_of
@@ -45,13 +45,13 @@ def _methods(
     made, nothing = Code("made: object"), Code("None")
     workspace = Code("workspace: Tensor | None")
     methods = {
-        "key": signature("key", (rows, view, workspace), Code("object"), 4),
-        "load": signature("load", (view, given, live), nothing, 4),
-        "plan": signature("plan", (made, view, given, live), nothing, 4),
+        "key": signature("key", (rows, view, workspace), Code("object")),
+        "load": signature("load", (view, given, live), nothing),
+        "plan": signature("plan", (made, view, given, live), nothing),
     }
     asked = [methods[when] for when in WHEN if when in hook.at]
     if any(when.hook == hook.name for when in planned.runner.eager_when):
-        asked.append(signature("eager", (given, live), Code("bool"), 4))
+        asked.append(signature("eager", (given, live), Code("bool")))
     return [code("{} ...", method) for method in asked]
 
 
@@ -63,9 +63,8 @@ def hook_table(planned: RunnerPlan) -> Code:
         parts = [code("name={}", literal(hook.name)), code("at={}", at)]
         if hook.staging != 1:
             parts.append(code("staging={}", literal(hook.staging)))
-        rows.append(call(Code("rt.HookInfo"), tuple(parts), 8))
-    inner = "".join(f"\n        {row}," for row in rows)
-    return Code(f"hook_table = ({inner}\n    )")
+        rows.append(call(Code("rt.HookInfo"), tuple(parts)))
+    return code("hook_table = {}", tuple_of(tuple(rows)))
 
 
 def workspaces(family: Family, planned: RunnerPlan) -> tuple[Code, ...]:
@@ -96,7 +95,7 @@ def _condition(scope: Scope, when: EagerWhen) -> Code:
     source, path = source_expression(when.path), literal(".".join(when.path))
     match when.kind:
         case "present":
-            return code("{} is not None", in_test(source))
+            return is_present(when.path)
         case "is_true":
             return code("rt.host_flag({}, {})", source, path)
         case "is_false":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ppcgc.emit.batch_protocol import PathTree, ProtocolClass
 from ppcgc.emit.batch_reads import add_reads, condition_reads, count_reads, presence_reads
-from ppcgc.emit.batch_source import in_test, under
+from ppcgc.emit.batch_source import is_absent, under
 from ppcgc.emit.boundaries import boundary_module, boundary_of
 from ppcgc.emit.forward_code import (
     forward_call,
@@ -15,15 +16,14 @@ from ppcgc.emit.forward_code import (
     model_forward,
 )
 from ppcgc.emit.hooks_code import HookView, hook_table, hook_views, ineligible_lines, workspaces
-from ppcgc.emit.imports import import_line, in_import_order
+from ppcgc.emit.imports import import_lines
 from ppcgc.emit.names import class_name
 from ppcgc.emit.slot_bind import bind_checks
 from ppcgc.emit.slot_code import BODY, SlotCode
-from ppcgc.emit.slot_facts import capture_fill, slot_info
+from ppcgc.emit.slot_facts import capture_fill
 from ppcgc.emit.slot_load import load_statements
-from ppcgc.emit.slots_view import SlotsClass, allocation, binding, slots_classes
+from ppcgc.emit.slots_view import SlotsClass, bound, placed, slots_classes
 from ppcgc.emit.source import (
-    WIDTH,
     Code,
     Identifier,
     call,
@@ -77,19 +77,18 @@ class KindView:
     keyword_names: Code
     inputs: Identifier
     inputs_header: Code
-    table: tuple[Code, ...]
-    shapes: tuple[Code, ...]
-    host_slots: Code
-    full_shapes: bool
-    allocate: tuple[Code, ...]
-    allocated: Code
+    facts: Code
+    shapes: Code
+    initials: Code | None
+    there: Code | None
+    placed: Code
     host_unpack: Code
-    loads: bool
-    load: Code
+    load: Code | None
+    binds_rows: bool
     bind: tuple[Code, ...]
     bound: Code
     bind_checks: Code | None
-    capture_fills: tuple[Code, ...]
+    capture_fills: Code | None
     absent: tuple[tuple[Code, Code], ...]
     ineligible: Code | None
     base: Identifier
@@ -109,8 +108,7 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
     batch, inputs = class_name(*name, "batch"), class_name(*name, "inputs")
     base = identifier(f"_{class_name(*name)}")
     load = [statement for slot in slots for statement in load_statements(slot)]
-    allocate, allocated = allocation(slots, *name)
-    bind, bound = binding(slots, *name)
+    before, made = bound(slots, *name)
     keywords = keywords_of(
         planned, kind.places[0], slots, view, boundary_of(family, planned.runner)
     )
@@ -134,29 +132,29 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
         model_forward=model_forward(keywords),
         keyword_names=keyword_names(keywords),
         inputs=inputs,
-        inputs_header=class_header(inputs, Code("rt.Inputs"), typed),
-        table=tuple(slot_info(slot, 12) for slot in slots),
-        shapes=tuple(code("{}: {}", slot.key, slot.shape("rows")) for slot in slots),
-        host_slots=call(
-            Code("return self.block"), (Code("rows"), *(slot.key for slot in in_block)), BODY
-        ),
-        full_shapes=any(not slot.in_block or slot.slot.mirror is not None for slot in slots),
-        allocate=tuple(allocate),
-        allocated=allocated,
+        inputs_header=class_header(inputs, (Code("rt.Inputs"), typed)),
+        facts=_facts(planned, slots),
+        shapes=_mapping(code("{}: {}", slot.key, slot.shape("rows")) for slot in slots),
+        initials=_by_slot(slots, SlotCode.initial),
+        there=_conditions(slots),
+        placed=placed(slots, *name),
         host_unpack=_unpack(["counts", *(str(slot.rows) for slot in in_block)]),
-        loads=bool(load),
-        load=lines(load, BODY),
-        bind=tuple(bind),
-        bound=bound,
+        load=lines(load, BODY) if load else None,
+        binds_rows="rows." in f"{before} {made}",
+        bind=tuple(before),
+        bound=made,
         bind_checks=_bind_checks(slots),
-        capture_fills=_capture_fills(slots),
-        absent=tuple((in_test(s.source()), s.key) for s in slots if s.wants_eager_when_absent()),
+        capture_fills=_by_slot(slots, capture_fill),
+        absent=tuple((is_absent(s.path()), s.key) for s in slots if s.wants_eager_when_absent()),
         ineligible=lines(conditions, BODY) if conditions else None,
         base=base,
         base_header=class_header(
             base,
-            Code("rt.LaterStage" if later else "rt.EntryStage"),
-            (*typed, *((boundary,) if later else ()), Code("OutT")),
+            (class_name(runner, "steps"), ()),
+            (
+                Code("rt.LaterStage" if later else "rt.EntryStage"),
+                (*typed, *((boundary,) if later else ()), Code("OutT")),
+            ),
         ),
         forward=forward_call(keywords),
         signatures=_signatures(extents, batch, view, boundary),
@@ -177,22 +175,21 @@ def _signatures(
     extents: Identifier, batch: Identifier, slots: Identifier, boundary: Code
 ) -> dict[str, Code]:
     rows, live = code("rows: {}", extents), code("live: {}", extents)
-    shapes = Code("dict[str, tuple[int, ...]]")
+    shapes, numbers = Code("dict[str, tuple[int, ...]]"), Code("dict[str, float]")
+    placed = Code("of: Mapping[str, Tensor]")
     given = code("batch: {}", batch)
     carried = code("boundary: {}", boundary)
     passed = (code("slots: {}", slots), carried, rows, Code("made: rt.Made"))
     return {
-        "shapes": signature("shapes", (rows,), shapes, 4),
-        "host_slots": signature("host_slots", (rows,), Code("tuple[rt.HostSlot, ...]"), 4),
-        "bind": signature("bind", (given, carried, live), slots, 4),
-        "capture_fills": signature(
-            "capture_fills", (code("padded: {}", extents),), Code("dict[str, float]"), 4
-        ),
-        "absent": signature("absent", (given,), Code("str | None"), 4),
-        "ineligible": signature("ineligible", (given, live), Code("str | None"), 4),
-        "extents": signature("extents", (given,), extents, 4),
-        "choose": signature("choose", (live,), code("rt.Choice[{}]", extents), 4),
-        "forward": signature("forward", passed, Code("object"), 4),
+        "shapes": signature("shapes", (rows,), shapes),
+        "initials": signature("initials", (), numbers),
+        "lacks": signature("lacks", (rows,), Code("frozenset[str]")),
+        "slots": signature("slots", (placed,), slots),
+        "bind": signature("bind", (given, carried, live), slots),
+        "capture_fills": signature("capture_fills", (code("padded: {}", extents),), numbers),
+        "absent": signature("absent", (given,), Code("str | None")),
+        "ineligible": signature("ineligible", (given, live), Code("str | None")),
+        "forward": signature("forward", passed, Code("object")),
     }
 
 
@@ -209,29 +206,19 @@ def _imports(
         *(["HandedOn"] if hands_on else []),
         *(["Received"] if later else []),
     ]
-    results = [str(class_name(runner, word)) for word in ("outputs", "results")] if gives else []
-    shared = ["AXES", "BUCKETS", "COLUMNS", "COUNTS", str(extents), *results, "choose", "extents"]
+    results = ["outputs", "results"] if gives else []
     modules = {
         boundary_module(planned.runner): boundary,
-        "family": ["FINGERPRINT", "Dims", *(["State"] if family.states else [])],
-        runner: shared,
+        "family": ["Dims", *(["State"] if family.states else [])],
+        runner: [str(extents), *(str(class_name(runner, word)) for word in ("steps", *results))],
+        f"{runner}_slots": ["SLOTS"],
     }
-    return tuple(
-        import_line(module, in_import_order(names))
-        for module, names in sorted(modules.items())
-        if names
-    )
+    return import_lines(modules)
 
 
 def _unpack(names: list[str]) -> Code:
-    """``counts, input_ids_rows = host.begin()``, on several lines where it is long."""
-    if len(names) == 1:
-        return Code(f"({names[0]},) = host.begin()")
-    flat = f"{', '.join(names)} = host.begin()"
-    if len(flat) + BODY <= WIDTH:
-        return Code(flat)
-    inner = "".join(f"\n{' ' * (BODY + 4)}{name}," for name in names)
-    return Code(f"({inner}\n{' ' * BODY}) = host.begin()")
+    """``counts, input_ids_rows = host.begin()``."""
+    return Code(f"({names[0]},)" if len(names) == 1 else ", ".join(names))
 
 
 def _bind_checks(slots: list[SlotCode]) -> Code | None:
@@ -246,10 +233,27 @@ def _bind_checks(slots: list[SlotCode]) -> Code | None:
     return lines(statements, BODY) if statements else None
 
 
-def _capture_fills(slots: list[SlotCode]) -> tuple[Code, ...]:
-    """``"slot_mapping": 0`` for each slot whose rows do not follow from its role at capture."""
-    fills = ((slot.key, capture_fill(slot)) for slot in slots)
-    return tuple(code("{}: {}", key, fill) for key, fill in fills if fill is not None)
+def _facts(planned: RunnerPlan, slots: list[SlotCode]) -> Code:
+    """``facts = SLOTS``, or the slots of the table that this kind has."""
+    if len(slots) == len(planned.runner.slots):
+        return Code("facts = SLOTS")
+    return call(Code("facts = rt.facts_of"), (Code("SLOTS"), *(slot.key for slot in slots)))
+
+
+def _mapping(entries: Iterable[Code]) -> Code:
+    return Code(f"{{{', '.join(map(str, entries))}}}")
+
+
+def _by_slot(slots: list[SlotCode], value: Callable[[SlotCode], Code | None]) -> Code | None:
+    """``{"slot_mapping": 0}``: the slots that have such a value; None where none has."""
+    found = ((slot.key, value(slot)) for slot in slots)
+    entries = [code("{}: {}", key, one) for key, one in found if one is not None]
+    return _mapping(entries) if entries else None
+
+
+def _conditions(slots: list[SlotCode]) -> Code | None:
+    """``{"topk": rows.tokens > 0}``: when the slots are there that depend on it."""
+    return _by_slot(slots, lambda slot: slot.condition("rows"))
 
 
 def _batch_tree(family: Family, planned: RunnerPlan, slots: list[SlotCode]) -> PathTree:
@@ -259,7 +263,7 @@ def _batch_tree(family: Family, planned: RunnerPlan, slots: list[SlotCode]) -> P
         path = slot.batch_path()
         if path is not None:
             type_ = Code("rt.HostSource" if slot.on_host else "Tensor")
-            optional = not isinstance(slot.slot.absent, AbsentError) and not slot.on_host
+            optional = not isinstance(slot.slot.absent, AbsentError)
             tree.add(path, type_, slot.annotation(), optional=optional)
         if slot.slot.mirror is not None:
             note = code("{}, its host twin", slot.annotation())

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from ppcgc.emit.source import Code, Identifier, code, identifier
 from ppcgc.ir import Slot
-
-
-def camel(name: str) -> str:
-    """``draft_extend`` -> ``DraftExtend``."""
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+from ppcgc.plan.naming import camel
 
 
 def class_name(*parts: str) -> Identifier:

@@ -1,7 +1,8 @@
-"""What the template of a runner prints: extents, buckets, the choice of a step, outputs."""
+"""What the templates of a runner print: buckets, the choice of a step, outputs, slots."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ppcgc.emit.batch_protocol import PathTree, ProtocolClass
@@ -10,8 +11,9 @@ from ppcgc.emit.choose_code import ChooseCode
 from ppcgc.emit.kind_view import KindView, kind_view
 from ppcgc.emit.names import class_name
 from ppcgc.emit.shapes import line_of
+from ppcgc.emit.slot_code import SlotCode
+from ppcgc.emit.slot_facts import slot_info
 from ppcgc.emit.source import (
-    WIDTH,
     Code,
     Identifier,
     call,
@@ -22,126 +24,160 @@ from ppcgc.emit.source import (
     lines,
     literal,
     signature,
-    subscript,
     tuple_of,
 )
 from ppcgc.emit.tensors import OutputView, output_view
-from ppcgc.ir import Family
+from ppcgc.ir import AbsentError, BatchSource, Family, Place
 from ppcgc.plan import RunnerPlan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketRow:
-    padded: Code
-    live: Code
+from ppcgc.plan.stages import slot_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerView:
+    """The module of a runner, the table of its slots, and its kinds of stage."""
+
     name: Identifier
     name_text: Code
     doc: Code
     extents: Identifier
     columns: tuple[Identifier, ...]
+    buckets: Code
+    buckets_line: Code
+    counts_class: Identifier
+    count_protocols: tuple[ProtocolClass, ...]
+    steps: Identifier
     axis_names: Code
     column_names: Code
     counts: Code
-    count_protocols: tuple[ProtocolClass, ...]
-    buckets: tuple[BucketRow, ...]
-    buckets_line: Code
-    buckets_head: Code
+    settings: tuple[Code, ...]
     extents_body: Code
     choose_body: Code
     outputs: Identifier
     outputs_header: Code
-    rings: tuple[Code, ...]
-    signatures: dict[str, Code]
     output_tensors: tuple[OutputView, ...]
-    gives_outputs: bool
+    rings: Code | None
+    infos: Code
+    held: Code
+    picked: Code
+    trimmed: Code
+    signatures: dict[str, Code]
     imports_torch: bool
-    require_graph: Code
-    transport: Code
-    compile: Code
+    slots_doc: Code
+    slots_import_torch: bool
+    slots: Code
     kinds: tuple[KindView, ...]
 
 
 def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
     runner = planned.runner
     tensors = tuple(output_view(family, runner, output) for output in runner.outputs)
-    outputs, source = class_name(runner.name, "outputs"), class_name(runner.name, "results")
-    batch, extents = (runner.name, "counts"), class_name(runner.name, "extents")
+    outputs, results = class_name(runner.name, "outputs"), class_name(runner.name, "results")
+    counts, extents = class_name(runner.name, "counts"), class_name(runner.name, "extents")
     tree = PathTree()
     add_reads(tree, [*count_reads(family, planned), *presence_reads(planned)])
+    for slot in runner.slots:
+        if isinstance(slot.source, BatchSource) and not isinstance(slot.absent, AbsentError):
+            tree.loosen(slot.source.path)
     chosen = ChooseCode(family, planned)
-    columns = tuple(identifier(column) for column in planned.columns)
     return RunnerView(
         name=identifier(runner.name),
         name_text=literal(runner.name),
-        doc=docstring(runner.doc or f"The {runner.name} runner of {family.name}"),
+        doc=docstring(runner.doc or f"The {runner.name} runner of {family.name}."),
         extents=extents,
-        columns=columns,
-        axis_names=_names("AXES", planned.axes),
-        column_names=Code("COLUMNS = AXES")
-        if planned.axes == planned.columns
-        else _names("COLUMNS", planned.columns),
-        counts=_counts(family, planned),
-        count_protocols=tuple(tree.classes(*batch)),
-        buckets=tuple(
-            BucketRow(
-                padded=call(extents, tuple(literal(n) for n in bucket.padded), 4),
-                live=call(extents, tuple(literal(n) for n in bucket.live), 4),
-            )
-            for bucket in planned.buckets
+        columns=tuple(identifier(column) for column in planned.columns),
+        buckets=_mapping(
+            "",
+            tuple(
+                code("{}: {}", _numbers(bucket.padded), _numbers(bucket.live))
+                for bucket in planned.buckets
+            ),
         ),
         buckets_line=Code(f"# {line_of(runner.buckets[0].span)}"),
-        buckets_head=code("BUCKETS: {} = {{", subscript(Code("Mapping"), (extents, extents), 9)),
-        extents_body=lines(chosen.extents_lines(), 4),
-        choose_body=lines(chosen.choose_lines(), 4),
+        counts_class=counts,
+        count_protocols=tuple(tree.classes(runner.name, "counts")),
+        steps=class_name(runner.name, "steps"),
+        axis_names=_names("axes", planned.axes),
+        column_names=Code("columns: ClassVar[tuple[str, ...]] = axes")
+        if planned.axes == planned.columns
+        else _names("columns", planned.columns),
+        counts=_counts(family, planned),
+        settings=tuple(_settings(planned)),
+        extents_body=lines(chosen.extents_lines(), 8),
+        choose_body=lines(chosen.choose_lines(), 8),
         outputs=outputs,
-        outputs_header=class_header(source, Code("rt.Outputs"), (extents, outputs)),
-        rings=tuple(tensor.ring for tensor in tensors if tensor.ring is not None),
-        signatures=_signatures(extents, outputs, class_name(*batch)),
+        outputs_header=class_header(results, (Code("rt.Outputs"), (extents, outputs))),
         output_tensors=tensors,
-        gives_outputs=bool(tensors),
+        rings=_rings(tensors),
+        infos=tuple_of(tuple(tensor.info for tensor in tensors)),
+        held=call(outputs, tuple(tensor.member for tensor in tensors)),
+        picked=_mapping("", tuple(tensor.picked for tensor in tensors)),
+        trimmed=call(outputs, tuple(tensor.trim for tensor in tensors)),
+        signatures=_signatures(extents, outputs, counts),
         imports_torch=any(output.dtype != "model" for output in runner.outputs),
-        require_graph=literal(runner.dispatch.require_graph),
-        transport=literal(runner.transport),
-        compile=literal(runner.compile),
+        slots_doc=docstring(
+            f"{family.name}.{runner.name}: every slot as the spec declares it, for captures, "
+            "reports and checks."
+        ),
+        slots_import_torch=any(slot.dtype != "model" for slot in runner.slots),
+        slots=tuple_of(
+            tuple(
+                slot_info(SlotCode(family, runner, slot_plan(slot), tuple(Place)))
+                for slot in runner.slots
+            )
+        ),
         kinds=tuple(kind_view(family, planned, kind) for kind in planned.kinds),
     )
 
 
-def _names(constant: str, names: tuple[str, ...]) -> Code:
+def _numbers(numbers: tuple[int, ...]) -> Code:
+    return tuple_of(tuple(literal(number) for number in numbers))
+
+
+def _names(word: str, names: tuple[str, ...]) -> Code:
     items = tuple(literal(name) for name in names)
-    flat = f"{constant} = {tuple_of(items)}"
-    return Code(flat) if len(flat) <= WIDTH else call(Code(f"{constant} = "), items, 0)
+    return code("{}: ClassVar[tuple[str, ...]] = {}", Code(word), tuple_of(items))
+
+
+def _settings(planned: RunnerPlan) -> Iterator[Code]:
+    """What differs from the defaults of every stage."""
+    runner = planned.runner
+    if runner.dispatch.require_graph:
+        yield Code("require_graph = True")
+    if runner.transport != "eager":
+        yield code("transport = {}", literal(runner.transport))
+    if runner.compile != "none":
+        yield code("compile = {}", literal(runner.compile))
+
+
+def _rings(tensors: tuple[OutputView, ...]) -> Code | None:
+    """``ring_entries: ClassVar[...] = {"logits": 3}``."""
+    rings = tuple(tensor.ring for tensor in tensors if tensor.ring is not None)
+    if not rings:
+        return None
+    return _mapping("ring_entries: ClassVar[Mapping[str, int]] = ", rings)
+
+
+def _mapping(head: str, entries: tuple[Code, ...]) -> Code:
+    return Code(f"{head}{{{', '.join(map(str, entries))}}}")
 
 
 def _signatures(extents: Identifier, outputs: Identifier, counts: Identifier) -> dict[str, Code]:
-    rows = (code("rows: {}", extents), code("full: {}", extents))
-    live, buffers = code("live: {}", extents), code("buffers: {}", outputs)
-    result, boundary = Code("result: object"), Code("boundary: object")
-    choice, dims = code("rt.Choice[{}]", extents), Code("dims: Dims")
-    given = code("batch: {}", counts)
+    rows, live = code("rows: {}", extents), code("live: {}", extents)
+    infos, placed = Code("tuple[rt.TensorInfo, ...]"), Code("of: Mapping[str, Tensor]")
     return {
-        "buffers": signature("buffers", (Code("arena: rt.DeviceArena"), *rows), outputs, 4),
-        "store": signature("store", (result, buffers, boundary), Code("None"), 4),
-        "trim": signature("trim", (buffers, live), outputs, 4),
-        "eager": signature("eager", (result, boundary, live), outputs, 4),
-        "extents": call(Code("def extents"), (given, dims), 0, f" -> {extents}:"),
-        "choose": call(Code("def choose"), (live, dims), 0, f" -> {choice}:"),
+        "extents": signature("extents", (code("batch: {}", counts),), extents),
+        "choose": signature("choose", (live,), code("rt.Choice[{}]", extents)),
+        "table": signature("table", (rows,), infos),
+        "held": signature("held", (placed,), outputs),
+        "trim": signature("trim", (code("buffers: {}", outputs), live), outputs),
     }
 
 
 def _counts(family: Family, planned: RunnerPlan) -> Code:
     """``{"tokens": "num_tokens"}``: host integers, by column; rows need no entry of their own."""
-    entries = [
-        f"{literal(read.column)}: {literal('.'.join(read.path))}"
+    entries = tuple(
+        code("{}: {}", literal(read.column), literal(".".join(read.path)))
         for read in count_reads(family, planned)
         if read.column is not None
-    ]
-    flat = f"COUNTS: Mapping[str, str] = {{{', '.join(entries)}}}"
-    if len(flat) <= WIDTH:
-        return Code(flat)
-    inner = "".join(f"\n    {entry}," for entry in entries)
-    return Code(f"COUNTS: Mapping[str, str] = {{{inner}\n}}")
+    )
+    return _mapping("counts: ClassVar[Mapping[str, str]] = ", entries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ppcgc.emit.batch_source import source_expression
-from ppcgc.emit.slot_code import BODY, SlotCode
+from ppcgc.emit.slot_code import SlotCode
 from ppcgc.emit.slot_load import absent_value, each_row
 from ppcgc.emit.slot_roles import role_check
 from ppcgc.emit.source import Code, call, code, identifier
@@ -21,26 +21,26 @@ from ppcgc.ir import (
 )
 
 
-def bind_expression(slot: SlotCode, head: str, indent: int) -> Code:
-    """``head`` and the slot of an eager step."""
+def bind_expression(slot: SlotCode) -> Code:
+    """The slot of an eager step."""
     match slot.slot.source:
         case BatchSource():
-            return _from_batch(slot, head, indent)
+            return _from_batch(slot)
         case BoundarySource(key=key):
-            return Code(f"{head}boundary.{identifier(key)}")
+            return code("boundary.{}", identifier(key))
         case ComputeSource(expr=expr) if any(r.symbol is Symbol.ROW for r in refs(expr)):
             parts = (slot.key, each_row(slot, expr, "live"), *slot.dim_word())
-            return call(Code(f"{head}rows.computed"), parts, indent, after=1)
+            return call(Code("rows.computed"), parts)
         case ComputeSource(expr=expr):
             value = slot.binding.python(expr)
         case ConstSource(value=constant):
             value = slot.binding.value(constant)
         case CallerSource() | GraphSource() | HookSource():
             value = Code("0")
-    return call(Code(f"{head}rows.filled"), (slot.key, value), indent, after=1)
+    return call(Code("rows.filled"), (slot.key, value))
 
 
-def _from_batch(slot: SlotCode, head: str, indent: int) -> Code:
+def _from_batch(slot: SlotCode) -> Code:
     verb = "rows.upload" if slot.on_host else "rows.own"
     if slot.slot.host_only:
         verb = "rows.on_host"
@@ -50,20 +50,19 @@ def _from_batch(slot: SlotCode, head: str, indent: int) -> Code:
     if isinstance(slot.slot.absent, AbsentFill):
         absent = (code("absent={}", absent_value(slot)),)
     words = (*slot.cast_word(), *slot.broadcast_word(), *absent)
-    return call(Code(head + verb), (slot.key, slot.source(), *words), indent, after=1)
+    return call(Code(verb), (slot.key, slot.source(), *words))
 
 
-def bind_mirror(slot: SlotCode, head: str, indent: int) -> Code:
+def bind_mirror(slot: SlotCode) -> Code:
     """The host twin of an eager step."""
     mirror = slot.slot.mirror
     if mirror is None:
         raise TypeError(f"slot {slot.slot.qualified} has no mirror")
     absent = (Code("absent=0"),) if mirror.optional else ()
     parts = (slot.key, source_expression(mirror.path), *absent)
-    return call(Code(f"{head}rows.on_host"), parts, indent, after=1)
+    return call(Code("rows.on_host"), parts)
 
 
 def bind_checks(slot: SlotCode) -> list[Code]:
     """Checks of an eager step's host rows, as a load makes them."""
-    indent = BODY if slot.condition("live") is None else BODY + 4
-    return role_check(slot, indent, Code("rows"), slot.key)
+    return role_check(slot, Code("rows"), slot.key)

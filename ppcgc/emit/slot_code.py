@@ -18,12 +18,12 @@ from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     AbsentEager,
     BatchSource,
-    BoundarySource,
     ConstSource,
     Extent,
     Family,
     FillPadding,
     KeepPadding,
+    PaddingByAxis,
     Place,
     Residency,
     Runner,
@@ -142,6 +142,9 @@ class SlotCode:
         In the block it is the constant padding, from which every load starts.
         """
         padding = self.slot.padding
+        if isinstance(padding, PaddingByAxis):  # one buffer: where both keep, the first has it
+            by_axis = (padding.first, padding.second)
+            padding = next((each for each in by_axis if isinstance(each, KeepPadding)), None)
         value = Code("0")
         if isinstance(self.slot.source, ConstSource):
             value = self.loading.value(self.slot.source.value)
@@ -157,12 +160,19 @@ class SlotCode:
         """The attribute path of the batch that feeds the slot."""
         return self.slot.source.path if isinstance(self.slot.source, BatchSource) else None
 
-    def source(self) -> Code:
-        """``batch.input_ids``; None anywhere on a longer path makes the source None."""
+    def path(self) -> tuple[str, ...]:
+        """The attribute path of a slot that the batch feeds."""
         path = self.batch_path()
         if path is None:
             raise TypeError(f"slot {self.slot.qualified} has no batch source")
-        return source_expression(path)
+        return path
+
+    def source(self) -> Code:
+        """``batch.input_ids``; None anywhere on a longer path makes the source None.
+
+        A load that looked for None before reads the path as it is.
+        """
+        return source_expression(self.path())
 
     @property
     def on_host(self) -> bool:

@@ -8,7 +8,7 @@ from ppcgc.emit.source import Code, call, code, literal, tuple_of
 from ppcgc.ir import AbsentKey, BoundarySource, Role
 
 
-def slot_info(slot: SlotCode, indent: int) -> Code:
+def slot_info(slot: SlotCode) -> Code:
     """``rt.SlotInfo(name=..., ...)`` with what differs from its defaults."""
     spec, path = slot.slot, slot.batch_path()
     parts = [
@@ -44,7 +44,7 @@ def slot_info(slot: SlotCode, indent: int) -> Code:
     elif slot.dim:
         parts.append(code("dim={}", literal(slot.dim)))
     parts += [code("{}={}", Code(key), literal(value)) for key, value in declared(spec).items()]
-    return call(Code("rt.SlotInfo"), tuple(parts), indent, after=1)
+    return call(Code("rt.SlotInfo"), tuple(parts))
 
 
 def capture_fill(slot: SlotCode) -> Code | None:

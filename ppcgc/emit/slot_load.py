@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ppcgc.emit.batch_source import in_test, source_expression, under
-from ppcgc.emit.slot_code import BODY, SlotCode, by_step
+from ppcgc.emit.batch_source import is_absent, source_expression, under
+from ppcgc.emit.slot_code import SlotCode, by_step
 from ppcgc.emit.slot_roles import role_check
-from ppcgc.emit.source import WIDTH, Code, call, code, literal
+from ppcgc.emit.source import Code, call, code, dotted, literal
 from ppcgc.expr.tree import Expr, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
@@ -25,43 +25,48 @@ from ppcgc.ir import (
 def load_statements(slot: SlotCode) -> list[Code]:
     """Statements that fill the slot, under its heading; none for what nobody loads."""
     conditional = slot.optional and not (slot.in_block and slot.condition("rows") is None)
-    body = _body(slot, BODY + 4 if conditional else BODY)
+    body = _body(slot)
     if body and conditional:
         note = "  # it is, but for eager steps" if slot.condition("rows") is None else ""
         body = [code("if {} is not None:{}", slot.on_view(), Code(note)), *map(under, body)]
     return [slot.heading(), *body] if body else []
 
 
-def _body(slot: SlotCode, indent: int) -> list[Code]:
+def _body(slot: SlotCode) -> list[Code]:
     match slot.slot.source:
         case BatchSource() if slot.in_block:
-            body = _load_block(slot, indent)
+            body = _load_block(slot)
         case BatchSource():
-            body = _load_device(slot, indent)
+            body = _load_device(slot)
         case ComputeSource(expr=expr):
-            body = [_compute(slot, expr, indent)]
+            body = [_compute(slot, expr)]
         case CallerSource() | HookSource():
-            body = _pad_device(slot, slot.on_view(), indent)
+            body = _pad_device(slot, slot.on_view())
         case _:
             body = []
-    return [*body, *_load_mirror(slot, indent)] if slot.slot.mirror is not None else body
+    return [*body, *_load_mirror(slot)] if slot.slot.mirror is not None else body
 
 
 # ---------------------------------------------------------------- the host block
 
 
-def _load_block(slot: SlotCode, indent: int) -> list[Code]:
-    within = indent + 4 if isinstance(slot.slot.absent, AbsentFill) else indent
-    rows, source = slot.rows, slot.source()
+def _source(slot: SlotCode) -> Code:
+    """The source, where an absent one was looked for before."""
+    looked = isinstance(slot.slot.absent, AbsentFill)
+    return code("batch.{}", dotted(slot.path())) if looked else slot.source()
+
+
+def _load_block(slot: SlotCode) -> list[Code]:
+    rows, source = slot.rows, _source(slot)
     cast = Code(", cast=True") if slot.slot.cast else Code("")
     if slot.dim is None:
         put = code("{}.put_whole({}{})", rows, source, cast)
         fill = code("{}.set_all({})", rows, absent_value(slot))
     else:
         words = (source, slot.live(), *slot.cast_word(), *slot.broadcast_word())
-        put = call(code("{}.put", rows), words, within)
+        put = call(code("{}.put", rows), words)
         fill = code("{}.set_live({}, {})", rows, slot.live(), absent_value(slot))
-    check = role_check(slot, indent, rows, slot.live())
+    check = role_check(slot, rows, slot.live())
     return _unless_absent(slot, [put], fill) + _pad_block(slot) + check
 
 
@@ -76,10 +81,10 @@ def _pad_block(slot: SlotCode) -> list[Code]:
     return []
 
 
-def _compute(slot: SlotCode, expr: Expr, indent: int) -> Code:
+def _compute(slot: SlotCode, expr: Expr) -> Code:
     if any(ref.symbol is Symbol.ROW for ref in refs(expr)):
         values = each_row(slot, expr, "padded")
-        return call(code("{}.set_rows", slot.rows), (values,), indent)
+        return call(code("{}.set_rows", slot.rows), (values,))
     return code("{}.set_all({})", slot.rows, slot.loading.python(expr))
 
 
@@ -93,32 +98,29 @@ def each_row(slot: SlotCode, expr: Expr, padded: str) -> Code:
 # ---------------------------------------------------------------- one address for all buckets
 
 
-def _load_device(slot: SlotCode, indent: int) -> list[Code]:
-    within = indent + 4 if isinstance(slot.slot.absent, AbsentFill) else indent
-    view, value = slot.on_view(), absent_value(slot)
+def _load_device(slot: SlotCode) -> list[Code]:
+    view, value, source = slot.on_view(), absent_value(slot), _source(slot)
     verb = "upload" if slot.on_host else "copy"
     words = (*slot.cast_word(), *slot.broadcast_word())
     if slot.two_axes:
         where = (slot.live_pair(), slot.dims_pair())
-        copy = call(
-            Code(f"rt.{verb}_cells"), (view, slot.source(), *where, slot.key, *words), within
-        )
-        fill = call(Code("rt.fill_cells"), (view, *where, value), within)
+        copy = call(Code(f"rt.{verb}_cells"), (view, source, *where, slot.key, *words))
+        fill = call(Code("rt.fill_cells"), (view, *where, value))
     elif slot.dim is None:
-        copy = call(Code(f"rt.{verb}_whole"), (view, slot.source(), slot.key, *words), within)
-        fill = call(Code("rt.fill_whole"), (view, value), within)
+        copy = call(Code(f"rt.{verb}_whole"), (view, source, slot.key, *words))
+        fill = call(Code("rt.fill_whole"), (view, value))
     else:
         dim = slot.dim_word()
-        parts = (view, slot.source(), slot.live(), slot.key, *dim, *words)
-        copy = call(Code(f"rt.{verb}_rows"), parts, within)
-        fill = call(Code("rt.fill_live"), (view, slot.live(), value, *dim), within)
-    check = role_check(slot, within, Code("rt"), slot.key, slot.rows)
+        parts = (view, source, slot.live(), slot.key, *dim, *words)
+        copy = call(Code(f"rt.{verb}_rows"), parts)
+        fill = call(Code("rt.fill_live"), (view, slot.live(), value, *dim))
+    check = role_check(slot, Code("rt"), slot.key, slot.rows)
     if check:
-        copy = _with_head(f"{slot.rows} = ", copy, within)
-    return _unless_absent(slot, [copy, *check], fill) + _pad_device(slot, view, indent)
+        copy = code("{} = {}", slot.rows, copy)
+    return _unless_absent(slot, [copy, *check], fill) + _pad_device(slot, view)
 
 
-def _pad_device(slot: SlotCode, view: Code, indent: int) -> list[Code]:
+def _pad_device(slot: SlotCode, view: Code) -> list[Code]:
     padding = slot.slot.padding
     if padding is None:
         return []
@@ -130,83 +132,75 @@ def _pad_device(slot: SlotCode, view: Code, indent: int) -> list[Code]:
         )
         where = (view, slot.live_pair(), slot.dims_pair())
         return [
-            *_pad_cells(slot, "second", pair.second, where, indent),
-            *_pad_cells(slot, "first", pair.first, where, indent),
+            *_pad_cells(slot, "second", pair.second, where),
+            *_pad_cells(slot, "first", pair.first, where),
         ]
     if isinstance(padding, PaddingByAxis):
         raise TypeError(f"slot {slot.slot.qualified} has one axis and two paddings")
     dim = slot.dim_word()
     match padding:
         case ZeroPadding():
-            return [call(Code("rt.pad_zero"), (view, slot.live(), *dim), indent)]
+            return [call(Code("rt.pad_zero"), (view, slot.live(), *dim))]
         case FillPadding(value=value):
             parts = (view, slot.live(), slot.loading.value(value), *dim)
-            return [call(Code("rt.pad_fill"), parts, indent)]
+            return [call(Code("rt.pad_fill"), parts)]
         case RepeatLastPadding():
-            return [call(Code("rt.pad_repeat_last"), (view, slot.live(), *dim), indent)]
+            return [call(Code("rt.pad_repeat_last"), (view, slot.live(), *dim))]
         case _:
             return []
 
 
 def _pad_cells(
-    slot: SlotCode, which: str, padding: OneAxisPadding, where: tuple[Code, ...], indent: int
+    slot: SlotCode, which: str, padding: OneAxisPadding, where: tuple[Code, ...]
 ) -> list[Code]:
     """Cells past the live rows of one of two axes. The first axis' go over the second's."""
     match padding:
         case ZeroPadding():
-            return [call(Code(f"rt.pad_{which}"), (*where, Code("0")), indent)]
+            return [call(Code(f"rt.pad_{which}"), (*where, Code("0")))]
         case FillPadding(value=value):
-            return [call(Code(f"rt.pad_{which}"), (*where, slot.loading.value(value)), indent)]
+            return [call(Code(f"rt.pad_{which}"), (*where, slot.loading.value(value)))]
         case RepeatLastPadding():
-            return [call(Code(f"rt.repeat_last_{which}"), where, indent)]
+            return [call(Code(f"rt.repeat_last_{which}"), where)]
         case _:
             return []
 
 
-def _load_mirror(slot: SlotCode, indent: int) -> list[Code]:
+def _load_mirror(slot: SlotCode) -> list[Code]:
     """The host twin, from its own host source; the device is never read back."""
     mirror, twin = slot.slot.mirror, slot.mirror_name()
     if mirror is None:
         return []
-    within = indent + 4 if mirror.optional else indent
-    source, label = source_expression(mirror.path), literal(f"{slot.slot.qualified} (mirror)")
+    source = source_expression(mirror.path)
+    if mirror.optional:
+        source = code("batch.{}", dotted(mirror.path))
+    label = literal(f"{slot.slot.qualified} (mirror)")
     if slot.two_axes:
         where = (slot.live_pair(), slot.dims_pair())
-        copy = call(Code("rt.upload_cells"), (twin, source, *where, label), within)
-        empty = call(Code("rt.fill_cells"), (twin, *where, Code("0")), within)
+        copy = call(Code("rt.upload_cells"), (twin, source, *where, label))
+        empty = call(Code("rt.fill_cells"), (twin, *where, Code("0")))
     elif slot.dim is None:
-        copy = call(Code("rt.upload_whole"), (twin, source, label), within)
-        empty = call(Code("rt.fill_whole"), (twin, Code("0")), within)
+        copy = call(Code("rt.upload_whole"), (twin, source, label))
+        empty = call(Code("rt.fill_whole"), (twin, Code("0")))
     else:
         dim = slot.dim_word()
-        copy = call(Code("rt.upload_rows"), (twin, source, slot.live(), label, *dim), within)
-        empty = call(Code("rt.fill_live"), (twin, slot.live(), Code("0"), *dim), within)
+        copy = call(Code("rt.upload_rows"), (twin, source, slot.live(), label, *dim))
+        empty = call(Code("rt.fill_live"), (twin, slot.live(), Code("0"), *dim))
     if mirror.optional:
-        test = code("if {} is None:", in_test(source))
+        test = code("if {}:", is_absent(mirror.path))
         body = [test, under(empty), Code("else:"), under(copy)]
     else:
         body = [copy]
-    return [*body, *_pad_device(slot, twin, indent)]
+    return [*body, *_pad_device(slot, twin)]
 
 
 # ---------------------------------------------------------------- absent sources
-
-
-def _with_head(head: str, statement: Code, indent: int) -> Code:
-    """``head`` before a call; longer than the width only where the call was broken up already."""
-    flat = f"{head}{statement}"
-    if "\n" in flat or indent + len(flat) <= WIDTH:
-        return Code(flat)
-    opening, _, arguments = flat.partition("(")
-    parts = tuple(Code(part) for part in arguments[:-1].split(", "))
-    return call(Code(opening), parts, indent)
 
 
 def _unless_absent(slot: SlotCode, copy: list[Code], fill: Code) -> list[Code]:
     if not isinstance(slot.slot.absent, AbsentFill):
         return copy
     return [
-        code("if {} is None:", in_test(slot.source())),
+        code("if {}:", is_absent(slot.path())),
         under(fill),
         Code("else:"),
         *map(under, copy),

@@ -7,7 +7,7 @@ from ppcgc.emit.source import Code, call, code, identifier, literal
 from ppcgc.ir import Role
 
 
-def role_check(slot: SlotCode, indent: int, head: Code, *subject: Code) -> list[Code]:
+def role_check(slot: SlotCode, head: Code, *subject: Code) -> list[Code]:
     """``head.check_index(subject, limit)``; nothing for device sources, which `verify` checks."""
     role, shape = slot.slot.role, slot.slot.shape
     if role.of is None or not shape or not slot.on_host:
@@ -28,7 +28,7 @@ def role_check(slot: SlotCode, indent: int, head: Code, *subject: Code) -> list[
             check, words = "check_bounded", limit
         case _:
             return []
-    return [call(code("{}.{}", head, Code(check)), words, indent)]
+    return [call(code("{}.{}", head, Code(check)), words)]
 
 
 def _of(slot: SlotCode) -> Code:

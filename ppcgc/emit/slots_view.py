@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from ppcgc.emit.batch_source import under
 from ppcgc.emit.names import class_name
 from ppcgc.emit.slot_bind import bind_expression, bind_mirror
-from ppcgc.emit.slot_code import BODY, SlotCode
-from ppcgc.emit.source import Code, Identifier, code, docstring, identifier, literal
-
-MEMBER = 12  # indent of a member of the object that a method returns
+from ppcgc.emit.slot_code import SlotCode
+from ppcgc.emit.source import Code, Identifier, call, code, comment, docstring, identifier, literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +19,7 @@ class FieldView:
     name: Identifier
     type: Code
     annotation: Code
+    doc: Code | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,8 @@ def slots_classes(slots: list[SlotCode], *name: str) -> Iterator[SlotsClass]:
 
 def _fields(slot: SlotCode) -> Iterator[FieldView]:
     name = identifier(slot.slot.name)
-    yield FieldView(name=name, type=slot.type(), annotation=slot.annotation())
+    doc = comment(slot.slot.doc, 4) if slot.slot.doc else None
+    yield FieldView(name=name, type=slot.type(), annotation=slot.annotation(), doc=doc)
     if slot.slot.mirror is not None:
         twin = code("{}, on the host", slot.annotation())
         yield FieldView(name=identifier(f"{name}_host"), type=slot.type(), annotation=twin)
@@ -67,23 +67,22 @@ def _groups(slots: list[SlotCode]) -> Iterator[tuple[str | None, list[SlotCode]]
 
 # ---------------------------------------------------------------- making the object
 
-Member = Callable[[SlotCode, str, int], Code]  # a slot, ``name=``, where the line stands
+Member = Callable[[SlotCode], Code]
 
 
 def placed(slots: list[SlotCode], *name: str) -> Code:
-    """The object of slots that lie in memory, by name: ``PrefillFirstSlots(ids=of["ids"], ...)``."""
+    """The object of slots that lie in memory: ``PrefillFirstSlots(ids=of["ids"], ...)``."""
 
-    def taken(slot: SlotCode, head: str, key: str) -> Code:
+    def taken(slot: SlotCode, key: str) -> Code:
         there = slot.condition("rows") is None
-        return Code(f"{head}of[{literal(key)}]" if there else f"{head}of.get({literal(key)})")
+        return code("of[{}]" if there else "of.get({})", literal(key))
 
-    def rows(slot: SlotCode, head: str, indent: int) -> Code:
-        return taken(slot, head, slot.slot.qualified)
-
-    def twin(slot: SlotCode, head: str, indent: int) -> Code:
-        return taken(slot, head, f"{slot.slot.qualified}_host")
-
-    return _construct(slots, rows, twin, *name)
+    return _construct(
+        slots,
+        lambda slot: taken(slot, slot.slot.qualified),
+        lambda slot: taken(slot, f"{slot.slot.qualified}_host"),
+        *name,
+    )
 
 
 def bound(slots: list[SlotCode], *name: str) -> tuple[list[Code], Code]:
@@ -97,51 +96,53 @@ def bound(slots: list[SlotCode], *name: str) -> tuple[list[Code], Code]:
         if condition is not None:
             statements += _under_condition(slot, condition)
 
-    def rows(slot: SlotCode, head: str, indent: int) -> Code:
-        if slot.condition("live") is not None:
-            return Code(f"{head}{slot.name}_slot")
-        return bind_expression(slot, head, indent)
+    def member(slot: SlotCode, made: Member, local: Code) -> Code:
+        return made(slot) if slot.condition("live") is None else local
 
-    def twin(slot: SlotCode, head: str, indent: int) -> Code:
-        if slot.condition("live") is not None:
-            return Code(f"{head}{slot.name}_slot_host")
-        return bind_mirror(slot, head, indent)
+    made = _construct(
+        slots,
+        lambda slot: member(slot, bind_expression, _local(slot)),
+        lambda slot: member(slot, bind_mirror, _local_twin(slot)),
+        *name,
+    )
+    return statements, made
 
-    return statements, _construct(slots, rows, twin, *name)
+
+def _local(slot: SlotCode) -> Code:
+    return Code(f"{slot.name}_slot")
+
+
+def _local_twin(slot: SlotCode) -> Code:
+    return Code(f"{slot.name}_slot_host")
 
 
 def _under_condition(slot: SlotCode, condition: Code) -> list[Code]:
-    local, mirrored = f"{slot.name}_slot", slot.slot.mirror is not None
-    twin = f"{local}_host"
-    nothing = [code("{}: Tensor | None = None", Code(local))]
-    made = [bind_expression(slot, f"{local} = ", BODY + 4)]
-    if mirrored:
-        nothing.append(code("{}: Tensor | None = None", Code(twin)))
-        made.append(bind_mirror(slot, f"{twin} = ", BODY + 4))
-    return [*nothing, code("if {}:", condition), *map(under, made)]
+    members = [(_local(slot), bind_expression(slot))]
+    if slot.slot.mirror is not None:
+        members.append((_local_twin(slot), bind_mirror(slot)))
+    return [
+        *(code("{}: Tensor | None = None", local) for local, _ in members),
+        code("if {}:", condition),
+        *(under(code("{} = {}", local, made)) for local, made in members),
+    ]
 
 
 def _construct(slots: list[SlotCode], rows: Member, twin: Member, *name: str) -> Code:
-    """``PrefillFirstSlots(input_ids=..., pp=PrefillFirstPpSlots(...))``, always one a line."""
-    pad = " " * MEMBER
+    """``PrefillFirstSlots(input_ids=..., pp=PrefillFirstPpSlots(...))``."""
     parts: list[Code] = []
     for group, members in _groups(slots):
+        own = tuple(_members(members, rows, twin))
         if group is None:
-            parts += _members(members, rows, twin, MEMBER)
-            continue
-        inner = "".join(
-            f"\n{pad}    {member}," for member in _members(members, rows, twin, MEMBER + 4)
-        )
-        made = class_name(*name, group, "slots")
-        parts.append(Code(f"{identifier(group)}={made}({inner}\n{pad})"))
-    body = "".join(f"\n{pad}{part}," for part in parts)
-    made = class_name(*name, "slots")
-    return Code(f"{made}({body}\n{' ' * BODY})" if parts else f"{made}()")
+            parts += own
+        else:
+            made = call(class_name(*name, group, "slots"), own)
+            parts.append(code("{}={}", identifier(group), made))
+    return call(class_name(*name, "slots"), tuple(parts))
 
 
-def _members(slots: list[SlotCode], rows: Member, twin: Member, indent: int) -> Iterator[Code]:
+def _members(slots: list[SlotCode], rows: Member, twin: Member) -> Iterator[Code]:
     for slot in slots:
         name = identifier(slot.slot.name)
-        yield rows(slot, f"{name}=", indent)
+        yield code("{}={}", name, rows(slot))
         if slot.slot.mirror is not None:
-            yield twin(slot, f"{name}_host=", indent)
+            yield code("{}_host={}", name, twin(slot))

@@ -12,9 +12,11 @@ import keyword
 import math
 import re
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-WIDTH = 100
+from ppcgc.emit.layout import WIDTH
+
 _ORDER = re.compile(r"(fmt|isort|mypy|noqa|pragma|pylint|pyright|ruff|type|yapf)\b", re.IGNORECASE)
 
 
@@ -102,48 +104,29 @@ def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def call(
-    head: Code, arguments: tuple[Code, ...], indent: int, tail: str = "", *, after: int = 0
-) -> Code:
-    """``head(arguments)tail`` on one line where it fits, else one argument a line.
-
-    ``indent`` is where the statement stands; the first line is not indented. ``after`` columns
-    follow on the last line.
-    """
-    flat = f"{head}({', '.join(map(str, arguments))}){tail}"
-    if indent + len(flat) + after <= WIDTH and "\n" not in flat:
-        return Code(flat)
-    inner = "".join(f"\n{' ' * (indent + 4)}{argument}," for argument in arguments)
-    return Code(f"{head}({inner}\n{' ' * indent}){tail}")
+def call(head: Code, arguments: Iterable[Code], tail: str = "") -> Code:
+    """``head(arguments)tail``."""
+    return Code(f"{head}({', '.join(map(str, arguments))}){tail}")
 
 
-def signature(name: str, parameters: tuple[Code, ...], result: Code, indent: int) -> Code:
-    """``def name(self, parameters) -> result:`` on one line where it fits."""
-    return call(Code(f"def {name}"), (Code("self"), *parameters), indent, f" -> {result}:")
+def signature(name: str, parameters: tuple[Code, ...], result: Code) -> Code:
+    """``def name(self, parameters) -> result:``."""
+    return call(Code(f"def {name}"), (Code("self"), *parameters), f" -> {result}:")
 
 
-def subscript(head: Code, arguments: tuple[Code, ...], indent: int) -> Code:
-    """``head[arguments]`` on one line where it fits, else one argument a line."""
-    if not arguments:
-        return head
-    flat = f"{head}[{', '.join(map(str, arguments))}]"
-    if indent + len(flat) <= WIDTH - 1:
-        return Code(flat)
-    inner = "".join(f"\n{' ' * (indent + 4)}{argument}," for argument in arguments)
-    return Code(f"{head}[{inner}\n{' ' * indent}]")
+def subscript(head: Code, arguments: tuple[Code, ...]) -> Code:
+    """``head[arguments]``; ``head`` alone where there are none."""
+    return Code(f"{head}[{', '.join(map(str, arguments))}]") if arguments else head
 
 
 def class_header(name: Code, *bases: tuple[Code, tuple[Code, ...]]) -> Code:
-    """``class name(base[arguments]):`` on one line where it fits, else one base a line."""
-    flat = ", ".join(str(subscript(base, arguments, 0)) for base, arguments in bases)
-    if len(f"class {name}({flat}):") <= WIDTH and "\n" not in flat:
-        return Code(f"class {name}({flat}):")
-    inner = "".join(f"\n    {subscript(base, arguments, 4)}," for base, arguments in bases)
-    return Code(f"class {name}({inner}\n):")
+    """``class name(base[arguments], ...):``."""
+    shown = (subscript(base, arguments) for base, arguments in bases)
+    return call(code("class {}", name), shown, ":")
 
 
 def tuple_of(items: tuple[Code, ...]) -> Code:
-    """A tuple display on one line."""
+    """A tuple display."""
     return Code(f"({', '.join(map(str, items))}{',' if len(items) == 1 else ''})")
 
 

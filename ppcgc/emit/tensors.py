@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ppcgc.emit.batch_source import under
 from ppcgc.emit.names import dtype_code
 from ppcgc.emit.scope import Scope
-from ppcgc.emit.shapes import annotation, live_rows_code, padded_dims, shape_code
-from ppcgc.emit.source import Code, Identifier, call, code, identifier, lines, literal
+from ppcgc.emit.shapes import annotation, extent_code, live_rows_code, padded_dims, shape_code
+from ppcgc.emit.source import Code, Identifier, call, code, comment, identifier, lines, literal
 from ppcgc.ir import (
     BoundaryKey,
     Family,
@@ -22,7 +23,6 @@ from ppcgc.ir import (
 )
 
 BODY = 8  # indent of a statement in a method
-MEMBER = 12  # indent of an entry of what a method returns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,19 +75,14 @@ class TensorCode:
     def annotation(self) -> Code:
         return annotation(self.tensor.shape, self.tensor.dtype, self.tensor.span)
 
-    def info(self, head: str, indent: int, after: int) -> Code:
+    def info(self) -> Code:
         """``rt.TensorInfo("hidden_states", (rows.tokens, self.dims.hidden), self.dtype)``."""
         shape = shape_code(self.scope, self.tensor.shape, "rows")
         parts = (self.key, shape, self.dtype)
-        return call(Code(f"{head}rt.TensorInfo"), parts, indent, after=after)
+        return call(Code("rt.TensorInfo"), parts)
 
     def live_rows(self) -> Code:
         return live_rows_code(self.scope, code("buffers.{}", self.name), self.tensor.shape)
-
-
-def holding(owner: Code, members: tuple[Code, ...]) -> Code:
-    """``return Boundary(hidden_states=of["hidden_states"], ...)``."""
-    return call(code("return {}", owner), members, BODY)
 
 
 def output_view(family: Family, runner: Runner, output: Output) -> OutputView:
@@ -97,12 +92,12 @@ def output_view(family: Family, runner: Runner, output: Output) -> OutputView:
     if isinstance(output.keep, KeepClone):
         kept = code("{}.clone()", kept)
     elif isinstance(output.keep, KeepRing):
-        kept = code("self.rings[{}].keep({})", tensor.key, kept)
+        kept = call(Code("self.kept"), (tensor.key, kept))
         ring = code("{}: {}", tensor.key, literal(output.keep.entries))
     return OutputView(
         name=tensor.name,
         annotation=tensor.annotation(),
-        info=tensor.info("", MEMBER, 1),
+        info=tensor.info(),
         member=code("{}=of[{}]", tensor.name, tensor.key),
         picked=code("{}: {}", tensor.key, _picked(output)),
         trim=code("{}={}", tensor.name, kept),
@@ -127,18 +122,18 @@ def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
     whole, live = code("buffers.{}", name), tensor.live_rows()
     if key.when is None:
         type_, crosses, trim = "Tensor", None, live
-        member, info = code("of[{}]", tensor.key), tensor.info("", MEMBER, 1)
+        member, info = code("of[{}]", tensor.key), tensor.info()
     else:
         type_, crosses = "Tensor | None", tensor.scope.python(key.when)
-        trim = code("None if {} is None else {}", whole, live) if live != whole else whole
+        trim = call(Code("rt.cut_rows"), (whole, *_cuts(tensor, key))) if tensor.dims else whole
         member = code("of.get({})", tensor.key)
-        info = call(Code("infos.append"), (tensor.info("", MEMBER + 4, 1),), MEMBER)
+        info = tensor.info()
     return BoundaryKeyView(
         name=name,
         key=tensor.key,
         type=Code(type_),
         annotation=tensor.annotation(),
-        doc=None,
+        doc=comment(key.doc, 4) if key.doc else None,
         info=info,
         crosses=crosses,
         member=code("{}={}", name, member),
@@ -149,28 +144,30 @@ def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
     )
 
 
+def _cuts(tensor: TensorCode, key: BoundaryKey) -> Iterator[Code]:
+    """``(0, live.tokens)`` for each padded dimension."""
+    for dim in tensor.dims:
+        yield code("({}, {})", literal(dim), extent_code(tensor.scope, key.shape[dim], "live"))
+
+
 def _receive(tensor: TensorCode, key: BoundaryKey) -> Code:
-    indent = BODY if key.when is None else BODY + 4
     parts = (
         code("into.{}", tensor.name),
         code("source.{}", tensor.name),
         shape_code(tensor.scope, key.shape, "live"),
         literal(f"boundary.{key.name}"),
     )
-    return _if_it_crosses(key, "into", [call(Code("rt.receive_rows"), parts, indent)])
+    return _if_it_crosses(key, "into", [call(Code("rt.receive_rows"), parts)])
 
 
 def _reset(tensor: TensorCode, key: BoundaryKey) -> Code | None:
     """The statements that give padded rows of a received key their padding again."""
     if not tensor.dims or isinstance(key.padding, KeepPadding):
         return None
-    indent = BODY if key.when is None else BODY + 4
-    return _if_it_crosses(
-        key, "rows", [_reset_axis(tensor, key, dim, indent) for dim in tensor.dims]
-    )
+    return _if_it_crosses(key, "rows", [_reset_axis(tensor, key, dim) for dim in tensor.dims])
 
 
-def _reset_axis(tensor: TensorCode, key: BoundaryKey, dim: int, indent: int) -> Code:
+def _reset_axis(tensor: TensorCode, key: BoundaryKey, dim: int) -> Code:
     extent = key.shape[dim]
     scaled = f" * {extent.scale}" if extent.scale != 1 else ""
     offset = f" + {extent.offset}" if extent.offset else ""
@@ -178,11 +175,11 @@ def _reset_axis(tensor: TensorCode, key: BoundaryKey, dim: int, indent: int) -> 
     parts: tuple[Code, ...] = (code("rows.{}", tensor.name), count)
     along = (code("dim={}", literal(dim)),) if dim else ()
     if isinstance(key.padding, RepeatLastPadding):
-        return call(Code("rt.reset_repeat_last"), (*parts, *along), indent)
+        return call(Code("rt.reset_repeat_last"), (*parts, *along))
     value = Code("0")
     if isinstance(key.padding, FillPadding):
         value = tensor.scope.value(key.padding.value)
-    return call(Code("rt.reset_fill"), (*parts, value, *along), indent)
+    return call(Code("rt.reset_fill"), (*parts, value, *along))
 
 
 def _if_it_crosses(key: BoundaryKey, holder: str, statements: list[Code]) -> Code:

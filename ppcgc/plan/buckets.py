@@ -131,15 +131,18 @@ def derived_rows(rule: BucketRule, rows: Mapping[str, int]) -> int:
 
 
 def _ranges(rule: BucketRule, axis: Axis, capacity: int) -> Iterator[Interval]:
-    """The live counts that each size of an axis serves, least and greatest."""
+    """The live counts that each size of an axis serves, least and greatest.
+
+    In a group of ranks the largest count chooses the size: a rank's own may be any below it.
+    """
     sizes = rule.sizes if isinstance(rule, ListedBuckets) else (capacity,)
     least = 0
     if axis.zero_key:
         yield 0, 0
-        least = 1
+        least = 1 if axis.group is None else 0
     for size in sizes:
         yield least, size
-        least = size + 1
+        least = size + 1 if axis.group is None else 0
 
 
 def _space(runner: Runner, axes: Axes, served: Mapping[str, Interval]) -> Space:

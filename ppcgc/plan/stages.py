@@ -44,9 +44,7 @@ def kinds_of(runner: Runner, places: tuple[Place, ...] = tuple(Place)) -> tuple[
             name=_kind_name(kind),
             places=tuple(kind),
             slots=tuple(
-                SlotPlan(slot=slot, placement=placement_of(slot))
-                for slot in runner.slots
-                if kind[0] in slot.stages or slot.owns
+                slot_plan(slot) for slot in runner.slots if kind[0] in slot.stages or slot.owns
             ),
         )
         for kind in groups.values()
@@ -58,6 +56,10 @@ def _kind_name(places: list[Place]) -> str:
     if len(places) == 1:
         return places[0].value
     return "later" if places[0] in LATER else "first"
+
+
+def slot_plan(slot: Slot) -> SlotPlan:
+    return SlotPlan(slot=slot, placement=placement_of(slot))
 
 
 def placement_of(slot: Slot) -> Placement:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from ppcgc.diagnostics.model import Related, Span
 from ppcgc.expr.tokens import KEYWORDS
+from ppcgc.plan.naming import camel
 from ppcgc.resolve import rules
-from ppcgc.resolve.context import Context
+from ppcgc.resolve.context import Context, entries, need
 
 # first words of dotted names, functions and words of expressions and of short forms
 _IN_EXPRESSIONS = KEYWORDS | {
@@ -23,8 +24,8 @@ _IN_MODULES = frozenset({
 })  # fmt: skip
 # methods and arguments beside the fields of generated tensors' classes
 _BESIDE_TENSORS = frozenset({
-    "arena", "batch", "begin", "buckets", "buffers", "capture", "close", "dims", "dtype",
-    "device", "full", "get", "items", "keys", "live", "load", "padded", "report", "replay",
+    "arena", "batch", "begin", "buckets", "buffers", "capture", "close", "declared", "dims",
+    "dtype", "device", "full", "get", "items", "keys", "live", "load", "padded", "report", "replay",
     "result", "rows", "run", "state", "step", "store", "trim", "values",
 })  # fmt: skip
 # modules of a generated package, and packages that it imports
@@ -41,7 +42,7 @@ _SOFT_KEYWORDS = frozenset(keyword.softkwlist) - {"_"}
 _TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
     "dim": (
         (_IN_EXPRESSIONS, "expressions"),
-        (frozenset({"from_config", "layer_count"}), "the generated Dims"),
+        (frozenset({"Kinds", "from_config", "layer_count"}), "the generated Dims"),
     ),
     "axis": (
         (_IN_EXPRESSIONS, "expressions"),
@@ -66,11 +67,19 @@ _TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
 def check_name(context: Context, kind: str, name: str, span: Span) -> bool:
     """May ``name`` be the name of a ``kind`` ("slot", "axis")? Reports a hazard if it may not."""
     reason = _hazard(kind, name)
+    if reason is None and kind in ("axis", "scalar") and name in _extents_classes(context):
+        reason = "it is the name of a generated class"
     if reason is None:
         return True
     help = f"rename it, for example to '{_renamed(kind, name)}'"
     context.report(rules.HAZARDOUS_NAME, span, f"{kind} cannot be called '{name}': {reason}", help)
     return False
+
+
+def _extents_classes(context: Context) -> frozenset[str]:
+    """Classes that generated code uses where axes and scalars are local variables."""
+    runners = (entry.key for entry in entries(need(context.root, "runners")))
+    return frozenset(f"{camel(runner)}Extents" for runner in runners)
 
 
 def _hazard(kind: str, name: str) -> str | None:

@@ -7,6 +7,7 @@ from ppcgc.expr.tree import Ref, Symbol
 from ppcgc.ir import KeyScalar, Place, Runner
 from ppcgc.ir import Scalar as KeyedScalar
 from ppcgc.nodes import Entry, Node, Scalar
+from ppcgc.plan.naming import MODULE_ENDINGS
 from ppcgc.resolve import rules
 from ppcgc.resolve.boundary import resolve_overrides
 from ppcgc.resolve.buckets import resolve_buckets, resolve_limits
@@ -33,7 +34,7 @@ from ppcgc.resolve.sources import RunnerNames, presence_scalar
 from ppcgc.resolve.stages import resolve_places
 
 DEFAULT_MAX_GRAPHS = 64
-_STAGE_WORDS = frozenset({"later"} | {place.value for place in Place})
+_ENDINGS = MODULE_ENDINGS | {"later"} | {place.value for place in Place}
 
 
 def resolve_runners(context: Context, known: dict[Ref, int]) -> tuple[Runner, ...]:
@@ -44,12 +45,12 @@ def resolve_runners(context: Context, known: dict[Ref, int]) -> tuple[Runner, ..
 
 
 def _check_stage_modules(context: Context, written: tuple[Entry, ...]) -> None:
-    """Runner ``a`` has modules such as ``a_first``: no other runner is called so."""
+    """Runner ``a`` has modules such as ``a_first`` and ``a_slots``: no other one is called so."""
     names = {entry.key: entry.key_span for entry in written}
     for entry in written:
         stem, _, ending = entry.key.rpartition("_")
-        if ending in _STAGE_WORDS and stem in names:
-            message = f"runner '{entry.key}' is called like a stage of runner '{stem}'"
+        if ending in _ENDINGS and stem in names:
+            message = f"runner '{entry.key}' is called like a module of runner '{stem}'"
             related = (Related(names[stem], "the other runner"),)
             context.report(rules.DUPLICATE_NAME, entry.key_span, message, "rename one", related)
 

@@ -29,7 +29,7 @@ from ppcgc.resolve.context import (
     spans_of,
     text,
 )
-from ppcgc.resolve.names import check_name, check_unique
+from ppcgc.resolve.names import check_distinct_identifiers, check_name, check_unique
 from ppcgc.resolve.sources import RunnerNames, resolve_absent, resolve_mirror, resolve_source
 from ppcgc.resolve.stages import resolve_owners, resolve_places
 from ppcgc.resolve.tensors import (
@@ -56,6 +56,8 @@ def resolve_slots(context: Context, node: Node, runner: RunnerNames) -> tuple[Sl
 def _check_groups(context: Context, names: list[tuple[str, Span]]) -> None:
     """A name is a slot or a group of slots, not both; ``a.b`` and ``a_b`` are one identifier."""
     plain = {name: span for name, span in names if "." not in name}
+    groups = [(name.partition(".")[0], span) for name, span in names if "." in name]
+    check_distinct_identifiers(context, "group", groups)
     for name, span in names:
         group = name.partition(".")[0]
         flat = name.replace(".", "_")

@@ -92,6 +92,10 @@ class Outputs(Tensors[RowsT_contra, HeldT]):
     def trim(self, buffers: HeldT, live: RowsT_contra) -> HeldT:
         """The live rows."""
 
+    def kept(self, name: str, rows: Tensor) -> Tensor:
+        """A copy of an output's live rows, in the next buffer of its ring."""
+        return self.rings[name].keep(rows)
+
     def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> HeldT:
         """As for all tensors; and the rings that keep some of them."""
         for info in self.table(full):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ppcgc.runtime.errors import SourceError
 from ppcgc.runtime.host_rows import HostSource
-from ppcgc.runtime.loading import check_source, host_rows_of
+from ppcgc.runtime.loading import check_source, host_rows_of, spread_over
 
 
 def live_cells(slot: Tensor, live: tuple[int, int], dims: tuple[int, int], name: str) -> Tensor:
@@ -34,11 +34,14 @@ def copy_cells(
     name: str,
     *,
     cast: bool = False,
+    broadcast: bool = False,
 ) -> None:
     """Copy a device source into the live cells. Raises SourceError before anything is written."""
     if cast and isinstance(source, Tensor):
         source = source.to(slot.dtype)
     cells = live_cells(slot, live, dims, name)
+    if broadcast:
+        source = spread_over(source, cells.shape)
     cells.copy_(check_source(source, cells.shape, slot.dtype, slot.device, name))
 
 
@@ -50,9 +53,12 @@ def upload_cells(
     name: str,
     *,
     cast: bool = False,
+    broadcast: bool = False,
 ) -> Tensor:
     """Copy a host source into the live cells; returns it as a CPU tensor."""
     cells = live_cells(slot, live, dims, name)
+    if broadcast:
+        source = spread_over(source, cells.shape)
     rows = host_rows_of(source, cells.shape, slot.dtype, name, cast=cast)
     cells.copy_(rows)
     return rows

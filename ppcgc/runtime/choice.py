@@ -64,6 +64,6 @@ def smallest(sizes: Sequence[int], live: int) -> int | None:
 
 def bucket_table(
     kind: Callable[..., ExtentsT], table: Mapping[tuple[int, ...], tuple[int, ...]]
-) -> dict[ExtentsT, ExtentsT]:
+) -> Mapping[ExtentsT, ExtentsT]:
     """The padded rows of each graph, and the live rows of the batch that captures it."""
     return {kind(*padded): kind(*live) for padded, live in table.items()}

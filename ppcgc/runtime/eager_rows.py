@@ -86,11 +86,19 @@ class EagerRows:
         return None if source is None else self.upload(name, source, cast=cast)
 
     def on_host(
-        self, name: str, source: HostSource, *, cast: bool = False, absent: float | None = None
+        self,
+        name: str,
+        source: HostSource,
+        *,
+        cast: bool = False,
+        broadcast: bool = False,
+        absent: float | None = None,
     ) -> Tensor:
         """A host source that stays on the host: a mirror, or a slot without a device side."""
         if source is None and absent is not None:
             return torch.full(self._shapes[name], absent, dtype=self._dtypes[name])
+        if broadcast:
+            source = spread_over(source, self._shapes[name])
         return host_rows_of(source, self._shapes[name], self._dtypes[name], name, cast=cast)
 
     def filled(self, name: str, value: float) -> Tensor:

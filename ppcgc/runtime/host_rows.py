@@ -8,8 +8,9 @@ they are on the host anyway.
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -97,15 +98,41 @@ def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
         raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
 
 
+# Note [small integers are read as Python integers]
+#   A torch operation on a few dozen integers costs some microseconds, whatever it does; a
+#   memoryview reads and writes them in tens of nanoseconds each. Rows of one dimension with an
+#   integer dtype have such a view; beyond SMALL values torch is faster again.
+SMALL = 64
+_INTEGER_CODES: dict[torch.dtype, Literal["b", "B", "h", "i", "q"]] = {
+    torch.int8: "b",
+    torch.uint8: "B",
+    torch.int16: "h",
+    torch.int32: "i",
+    torch.int64: "q",
+}
+
+
+def _integers(tensor: Tensor) -> memoryview[int] | None:
+    """The memory of a one-dimensional integer tensor, as Python reads it; None for others."""
+    code = _INTEGER_CODES.get(tensor.dtype)
+    if code is None or tensor.dim() != 1 or not tensor.numel():
+        return None
+    memory = (ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr())
+    return memoryview(memory).cast("B").cast(code)
+
+
 class HostRows:
     """One slot's rows in one entry of the host ring, as one bucket lays them out."""
 
-    __slots__ = ("_address", "_dim", "_row_bytes", "name", "tensor")
+    __slots__ = ("_address", "_dim", "_dtype", "_ints", "_rest", "_row_bytes", "name", "tensor")
 
     def __init__(self, name: str, tensor: Tensor, dim: int) -> None:
         self.name = name
         self.tensor = tensor  # a view of the ring's entry, of the padded shape
         self._dim = dim
+        self._dtype = tensor.dtype
+        self._rest = tuple(tensor.shape[1:])
+        self._ints = _integers(tensor)
         self._address = tensor.data_ptr()
         rows = tensor.shape[0] if tensor.dim() else 1
         self._row_bytes = tensor.nbytes // rows if rows else 0
@@ -118,10 +145,13 @@ class HostRows:
         The rows past ``live`` hold the padding already. ``broadcast`` lets the source lack leading
         dimensions.
         """
-        rows = as_host_tensor(source, self.tensor.dtype, self.name, cast=cast)
+        rows = source
+        if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
+            rows = as_host_tensor(source, self._dtype, self.name, cast=cast)
         if broadcast and rows.dim() < self.tensor.dim():
             rows = rows.expand(*self.tensor.narrow(self._dim, 0, live).shape)
-        self.check_shape(rows.shape, live)
+        if self._dim or rows.shape != (live, *self._rest) or live > self.tensor.shape[0]:
+            self.check_shape(rows.shape, live)
         if self._dim == 0 and rows.is_contiguous():
             ctypes.memmove(self._address, rows.data_ptr(), live * self._row_bytes)
         else:
@@ -157,11 +187,17 @@ class HostRows:
 
     def set_all(self, value: float) -> None:
         """Every padded row holds ``value``."""
-        self.tensor.fill_(value)
+        if self._ints is not None and len(self._ints) == 1 and isinstance(value, int):
+            self._set_integers(0, (value,))
+        else:
+            self.tensor.fill_(value)
 
     def set_rows(self, values: Sequence[int]) -> None:
         """One value for every padded row, the same in all of the row's elements."""
-        self.tensor.copy_(spread(values, self.tensor, self._dim))
+        if self._ints is not None and len(values) == len(self._ints):
+            self._set_integers(0, values)
+        else:
+            self.tensor.copy_(spread(values, self.tensor, self._dim))
 
     def pad_fill(self, live: int, value: float) -> None:
         """Rows past ``live`` hold ``value``: padding that depends on the step's live counts."""
@@ -171,27 +207,69 @@ class HostRows:
         """Rows past ``live`` repeat the last live one; the image holds 0 where there is none."""
         if live == 0:
             return
+        if self._ints is not None:
+            tail = len(self._ints) - live
+            self._set_integers(live, (self._ints[live - 1],) * tail)
+            return
         rows = self.tensor
         rows.narrow(self._dim, live, rows.shape[self._dim] - live).copy_(
             rows.narrow(self._dim, live - 1, 1)
         )
 
+    def _set_integers(self, start: int, values: Sequence[int]) -> None:
+        """Write integers from a row on. Raises SourceError for one that the dtype cannot hold."""
+        ints = self._ints
+        if ints is None or not values:
+            return
+        try:
+            ints[start : start + len(values)] = array(ints.format, values)
+        except (OverflowError, TypeError) as problem:
+            raise SourceError(
+                f"slot {self.name}: a computed value does not fit into {self._dtype}: {problem}"
+            ) from None
+
     # ------------------------------------------------------------ roles, of the live rows
 
     def check_index(self, live: int, limit: int) -> None:
         """See ``roles``, as for the checks below. All of them raise SourceError."""
+        ints = self._ints
+        if ints is not None and 0 < live <= SMALL:
+            rows = ints[:live]
+            if min(rows) >= 0 and max(rows) < limit:
+                return
         roles.check_index(self.name, self._live(live), limit)
 
     def check_write_index(self, live: int, limit: int, *, skips_negative: bool) -> None:
+        ints = self._ints
+        if ints is not None and 0 < live <= SMALL:
+            rows = ints[:live]
+            if max(rows) < limit and (skips_negative or min(rows) >= 0):
+                return
         roles.check_write_index(self.name, self._live(live), limit, skips_negative=skips_negative)
 
     def check_offsets(self, live: int, end: int, *, closed: bool) -> None:
+        ints = self._ints
+        if ints is not None and 0 < live <= SMALL:
+            rows = ints[:live].tolist()
+            ends_right = rows[-1] == end if closed else rows[-1] <= end
+            if rows[0] == 0 and ends_right and rows == sorted(rows):
+                return
         roles.check_offsets(self.name, self._live(live), end, closed=closed)
 
     def check_lengths(self, live: int, total: int) -> None:
+        ints = self._ints
+        if ints is not None and 0 < live <= SMALL:
+            rows = ints[:live]
+            if sum(rows) == total and min(rows) >= 0:
+                return
         roles.check_lengths(self.name, self._live(live), total)
 
     def check_bounded(self, live: int, limit: int) -> None:
+        ints = self._ints
+        if ints is not None and 0 < live <= SMALL:
+            rows = ints[:live]
+            if min(rows) >= 0 and max(rows) <= limit:
+                return
         roles.check_bounded(self.name, self._live(live), limit)
 
     def _live(self, live: int) -> Tensor:

@@ -104,10 +104,11 @@ class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
         found: dict[str, Tensor] = {}
         for info in self.facts:
             name, dtype = info.name, info.dtype or self.dtype
-            if info.in_block:
-                found[name] = next(views)
-                continue
+            view = next(views) if info.in_block else None
             if name in lacking:
+                continue
+            if view is not None:
+                found[name] = view
                 continue
             size = (shapes[name], check_shape(name, whole[name]), dtype)
             if info.host_only:

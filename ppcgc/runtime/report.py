@@ -22,6 +22,19 @@ class BucketReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookReport:
+    """``plan_seconds`` is time on the host, of all plans, waits for earlier ones left out."""
+
+    name: str
+    plans: int
+    plan_seconds: float
+
+    def __str__(self) -> str:
+        each = self.plan_seconds / self.plans * 1e6 if self.plans else 0.0
+        return f"hook {self.name}: {self.plans} plans, {each:,.0f} us each on the host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Bytes are measured: what the arena, the host block and the backend's pool hold now."""
 
@@ -33,6 +46,7 @@ class Report:
     host_block_bytes: int
     pool_bytes: int
     backend: str
+    hooks: tuple[HookReport, ...] = ()
 
     @property
     def replays(self) -> int:
@@ -70,6 +84,7 @@ class Report:
                     if bucket.dropped is not None
                 ),
                 f"eager steps: {eager}",
+                *map(str, self.hooks),
                 f"bytes: slots and outputs {self.slot_bytes:,}, host block "
                 f"{self.host_block_bytes:,}, shared pool {self.pool_bytes:,}",
             ]
@@ -99,4 +114,9 @@ def report_of(runner: StageRunner[Any, Any, Any, Any, Any, Any]) -> Report:
         host_block_bytes=runner.host_block_bytes,
         pool_bytes=runner.backend.pool_bytes(),
         backend=runner.backend.name,
+        hooks=tuple(
+            HookReport(name=hook.info.name, plans=hook.plans, plan_seconds=hook.plan_seconds)
+            for hook in runner.hook_states
+            if "plan" in hook.info.at
+        ),
     )

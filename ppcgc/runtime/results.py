@@ -16,6 +16,8 @@ from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.errors import OutputError, SourceError
 from ppcgc.runtime.views import Boundary
 
+_FLOAT8 = frozenset({torch.float8_e4m3fn, torch.float8_e5m2})
+
 
 def pick_key(result: object, key: str) -> object:
     """``result.<key>``: an entry of a mapping or an attribute. Raises OutputError."""
@@ -100,6 +102,15 @@ def check_result(
     return value
 
 
+def cut_rows(buffer: Tensor | None, *cuts: tuple[int, int]) -> Tensor | None:
+    """The first ``(dim, rows)`` of each cut; None for a key that does not cross."""
+    if buffer is None:
+        return None
+    for dim, rows in cuts:
+        buffer = buffer.narrow(dim, 0, rows)
+    return buffer
+
+
 def store(buffer: Tensor, value: object, name: str) -> None:
     """Put a result at its stable address, inside the captured region. Raises OutputError."""
     rows = check_result(value, buffer.shape, buffer.dtype, buffer.device, name)
@@ -154,16 +165,28 @@ def _past_live(rows: Tensor, live: Tensor, dim: int) -> Tensor:
     return (numbers >= live).view(shape)
 
 
+def _as_bytes(rows: Tensor) -> Tensor:
+    """float8 rows as their bytes, where zero is zero: masks and selections do not know float8."""
+    return rows.view(torch.uint8) if rows.dtype in _FLOAT8 else rows
+
+
 def reset_fill(rows: Tensor, live: Tensor, value: float, *, dim: int = 0) -> None:
     """Inside the captured region: rows past the device-side live count hold ``value``.
 
     By masking, never by multiplying: 0 * NaN is NaN.
     """
-    rows.masked_fill_(_past_live(rows, live, dim), value)
+    past = _past_live(rows, live, dim)
+    if rows.dtype in _FLOAT8:
+        cell = torch.full((1,), value, dtype=rows.dtype, device=rows.device)
+        bytes_of = _as_bytes(rows)
+        bytes_of.copy_(torch.where(past, _as_bytes(cell), bytes_of))
+    else:
+        rows.masked_fill_(past, value)
 
 
 def reset_repeat_last(rows: Tensor, live: Tensor, *, dim: int = 0) -> None:
     """Inside the captured region: rows past the live count repeat the last live one, else 0."""
+    rows = _as_bytes(rows)
     last = rows.index_select(dim, (live - 1).clamp(min=0).to(torch.int64))
     last = last.masked_fill((live == 0).view([1] * rows.dim()), 0)
     rows.copy_(torch.where(_past_live(rows, live, dim), last, rows))

@@ -39,8 +39,9 @@ class SlotInfo:
 
     What a second reading of the load goes by, in the spec's own words: ``source`` is the kind of
     source, ``rule`` the expression of ``compute`` or ``const``, ``fill`` the value of
-    ``padding: fill`` or the initial one of ``keep``, ``absent`` the value that stands in for a
-    source that is None; ``of_state`` names the state whose rows the values are.
+    ``padding: fill`` or the initial one of ``keep``, ``fill_second`` that of a second axis,
+    ``absent`` the value that stands in for a source that is None; ``of_state`` names the state
+    whose rows the values are.
     """
 
     name: str
@@ -65,6 +66,7 @@ class SlotInfo:
     source: str = "batch"
     rule: str = ""
     fill: str = "0"
+    fill_second: str = "0"
     absent: float | None = None
     of_state: str | None = None
 

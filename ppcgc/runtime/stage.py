@@ -323,9 +323,9 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """What the graphs read and is not where it was at capture; cheap, for after a reload.
 
         Parameters, buffers, declared state, slots, workspaces and outputs, by pointer, shape,
-        stride and dtype. With ``policy="error"`` raises AddressError for any move, and so would
-        every later replay read old memory; ``"recapture"`` captures this runner again instead
-        and returns the moves.
+        stride and dtype. See Note [a reload must write in place] in ``addresses``. With
+        ``policy="error"`` raises AddressError for any move; ``"recapture"`` captures this runner
+        again instead and returns the moves.
         """
         if policy not in ("error", "recapture"):
             raise BuildError(f"policy {policy!r}: one of error, recapture")

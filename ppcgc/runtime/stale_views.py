@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.backends.tape import tensors
 from ppcgc.runtime.errors import StaleOutputError
 
 
@@ -38,7 +39,8 @@ class GuardedView(Tensor):
         args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        guarded = [arg for arg in args if isinstance(arg, GuardedView)]
+        given = tensors((args, kwargs))
+        guarded = [tensor for tensor in given if isinstance(tensor, GuardedView)]
         for view in guarded:
             _check(view)
         with torch._C.DisableTorchFunctionSubclass():

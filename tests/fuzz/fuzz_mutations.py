@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import yaml
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).parent.parent.parent
+# the ones written in C where there are such: a second and more of every thousand examples
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 Way = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Good:
     """A spec that compiles, and the folder where the specs that it extends lie."""
 
@@ -24,9 +28,9 @@ class Good:
     text: str
     folder: Path
 
-    @property
+    @cached_property
     def tree(self) -> Any:
-        return yaml.safe_load(self.text)
+        return yaml.load(self.text, LOADER)
 
 
 def good_specs() -> list[Good]:
@@ -61,31 +65,42 @@ STRANGE: list[Any] = [
     *("1 < 2", "not 1", "1 if 2 else 3", "'nhd'", "live.tokens // 0", "min(1)", "ceil(1 / 0)"),
 ]  # fmt: skip
 
+FAULTS = [*["graft"] * 6, *["alike"] * 2, *["nudge"] * 3]
+FAULTS += ["strange", "drop", "twice", "key", "add"]
 MARKS = ["{", "}", "[", "]", ":", ",", "#", "&a", "*a", "!!int", "|", ">", "'", '"', "\t", "\0"]
 MARKS += ["\r", "\ufeff", "é", "- ", "? ", "---\n", "...\n", "%YAML 9.9\n", "<<: *a", "\x85", "~"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """The parts of all good specs: values by the key that they stand under, and all keys."""
+    """The parts of all good specs: values by their place, values by their key, and all keys."""
 
+    by_place: dict[tuple[str, ...], list[Any]]
     by_key: dict[str, list[Any]]
     keys: list[str]
     scalars: list[Any]
 
 
 def stock_of(specs: list[Good]) -> Stock:
+    by_place: dict[tuple[str, ...], list[Any]] = {}
     by_key: dict[str, list[Any]] = {}
     scalars: list[Any] = []
     for spec in specs:
         for way, value in values(spec.tree):
+            known = [by_place.setdefault(place_of(way), [])]
             if way and isinstance(way[-1], str):
-                known = by_key.setdefault(way[-1], [])
-                if value not in known:
-                    known.append(value)
-            if not isinstance(value, dict | list) and value not in scalars:
-                scalars.append(value)
-    return Stock(by_key, sorted(by_key), scalars)
+                known.append(by_key.setdefault(way[-1], []))
+            if not isinstance(value, dict | list):
+                known.append(scalars)
+            for those in known:
+                if value not in those:
+                    those.append(value)
+    return Stock(by_place, by_key, sorted(by_key), scalars)
+
+
+def place_of(way: Way) -> tuple[str, ...]:
+    """The last two keys on a way; values of one place are of one kind, by and large."""
+    return tuple("*" if isinstance(step, int) else step for step in way)[-2:]
 
 
 def values(tree: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
@@ -125,10 +140,13 @@ def _mutated(draw: st.DrawFn, tree: Any, stock: Stock) -> Any:
     way = draw(st.sampled_from(ways))
     owner, last = at(tree, way[:-1]), way[-1]
     old = owner[last]
-    match draw(st.sampled_from(["strange", "graft", "graft", "drop", "twice", "key", "add", "nudge"])):
+    match draw(st.sampled_from(FAULTS)):
         case "strange":
             owner[last] = copy.deepcopy(draw(st.sampled_from(STRANGE)))
         case "graft":
+            known = stock.by_place.get(place_of(way)) or stock.scalars
+            owner[last] = copy.deepcopy(draw(st.sampled_from(known)))
+        case "alike":
             known = stock.by_key.get(str(last)) or stock.scalars
             owner[last] = copy.deepcopy(draw(st.sampled_from(known)))
         case "drop":
@@ -163,7 +181,9 @@ def _nudged(draw: st.DrawFn, old: Any, stock: Stock) -> Any:
 
 
 def written(tree: Any) -> str:
-    return yaml.safe_dump(tree, sort_keys=False, default_flow_style=None, width=200)
+    """A tree as the text of a spec."""
+    text: str = yaml.dump(tree, Dumper=DUMPER, sort_keys=False, default_flow_style=None, width=200)
+    return text
 
 
 # ---------------------------------------------------------------- faults in the text

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
-from fuzz_mutations import good_specs, mutated_texts, mutated_trees, stock_of
+from fuzz_compiler import answered
+from fuzz_mutations import good_specs, mutated_texts, mutated_trees, stock_of, written
 from fuzz_profile import examples
-from hypothesis import given
-
-from ppcgc.driver import Compiled, Source, compile_sources
+from fuzz_specs import drawn_specs
+from hypothesis import given, note
 
 GOOD = good_specs()
 STOCK = stock_of(GOOD)
-
-
-def answered(text: str, folder: Path | None = None) -> Compiled:
-    """Compile a text as the command line does, and check the answer as far as any answer goes."""
-    data = text.encode("utf-8", "surrogatepass")
-    compiled = compile_sources([Source(file="fuzzed.yaml", data=data, folder=folder)])
-    errors = [finding for finding in compiled.findings if finding.is_error]
-    assert bool(errors) != bool(compiled.files)
-    return compiled
 
 
 def test_good_specs_compile() -> None:
@@ -32,12 +24,22 @@ def test_good_specs_compile() -> None:
 @examples(900)
 @given(mutated_trees(GOOD, STOCK))
 def test_values_of_good_specs_are_changed(spec: tuple[str, Path]) -> None:
-    for path, text in answered(*spec).files.items():
-        ast.parse(text, path)
+    check_answer(*spec)
 
 
 @examples(300)
 @given(mutated_texts(GOOD))
 def test_text_of_good_specs_is_damaged(spec: tuple[str, Path]) -> None:
-    for path, text in answered(*spec).files.items():
-        ast.parse(text, path)
+    check_answer(*spec)
+
+
+@examples(450)
+@given(drawn_specs())
+def test_whole_specs_are_drawn(tree: dict[str, Any]) -> None:
+    check_answer(written(tree), None)
+
+
+def check_answer(text: str, folder: Path | None) -> None:
+    note(text)
+    for path, code in answered(text, folder).files.items():
+        ast.parse(code, path)

@@ -1,6 +1,6 @@
 """The folders of ``tests/cases``: a spec in, a generated package or findings out.
 
-``expected/`` holds the package of a spec that is sound, ``stderr.txt`` what the command line
+``expected/`` holds the package of a spec that is sound, ``findings.txt`` what the command line
 says about one that is not.
 """
 

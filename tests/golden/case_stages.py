@@ -51,9 +51,9 @@ def build(family: Family, made: Any, runner: Runner) -> list[Any]:
 def _tell_rows(stage: Any, model: AnyModel) -> None:
     forward = stage.forward
 
-    def told(slots: Any, boundary: Any, rows: Any) -> object:
+    def told(slots: Any, boundary: Any, rows: Any, made: Any) -> object:
         model.rows = dict(zip(stage.axes, rows, strict=False))
-        return forward(slots, boundary, rows)
+        return forward(slots, boundary, rows, made)
 
     stage.forward = told
 

@@ -153,9 +153,11 @@ class AnyModel:
             if own_axis is None and axis is None:
                 total = total + tensor.to(torch.float64).sum()
             elif own_axis is not None and own_axis == axis:
-                rows = tensor.to(torch.float64).movedim(own_dim, 0).flatten(1)
-                per_row = torch.nan_to_num(rows, posinf=9.0, neginf=-9.0).sum(1)
-                total = total + _spread(per_row, shape, dim, self.rows[axis])
+                count = self.rows[axis]
+                rows = tensor.to(torch.float64).movedim(own_dim, 0)[:count]
+                flat = rows.reshape(count, rows.numel() // max(count, 1))
+                per_row = torch.nan_to_num(flat, posinf=9.0, neginf=-9.0).sum(1)
+                total = total + _spread(per_row, wanted.shape[dim], shape, dim)
         return total.to(dtype_of(wanted.dtype))
 
 
@@ -166,13 +168,15 @@ def _padded(shape: tuple[Extent, ...]) -> tuple[int, str | None]:
     return 0, None
 
 
-def _spread(per_row: Tensor, shape: tuple[int, ...], dim: int, rows: int) -> Tensor:
-    """One number for each row of the axis, over a dimension of ``a * rows + b``."""
+def _spread(per_row: Tensor, extent: Extent, shape: tuple[int, ...], dim: int) -> Tensor:
+    """One number for each row of the axis, over a dimension of ``a * rows + b``.
+
+    What a row gets depends on rows before it alone, so that padding never shows in live ones.
+    """
     view = [1] * len(shape)
     view[dim] = -1
-    if rows == 0:
-        return torch.zeros(1, dtype=torch.float64)
-    return per_row[torch.arange(shape[dim]) % rows].view(view)
+    before = (torch.arange(shape[dim]) - extent.offset).clamp(min=0) // extent.scale
+    return per_row[before].view(view) if len(per_row) else torch.zeros(1, dtype=torch.float64)
 
 
 # ---------------------------------------------------------------- batches

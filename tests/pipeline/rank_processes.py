@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -23,18 +24,19 @@ CONTEXT.set_forkserver_preload(["torch._dynamo", "toy_pipeline"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a rank: a value, or an error's type and text, or neither when it died."""
+    """What became of a rank: a value, or an error's type and text; else kind DIED or HUNG."""
 
     value: Any = None
     kind: str | None = None
     text: str = ""
-    seconds: float = 0.0
 
 
 def run_ranks(
     ranks: int, work: Callable[..., Any], folder: Path, *args: Any, limit: float = 25.0
 ) -> list[Outcome]:
-    """Run ``work(rank, *args)`` on so many ranks of a gloo group; ``limit`` in seconds for all."""
+    """Run ``work(rank, *args)`` on so many ranks of a gloo group; ``limit`` in seconds for all:
+    who has said nothing by then has hung, and is killed.
+    """
     pipes = [CONTEXT.Pipe(duplex=False) for _ in range(ranks)]
     store = folder / f"store-{time.monotonic_ns()}"
     processes = [
@@ -65,6 +67,7 @@ def run_ranks(
 def _rank(
     rank: int, ranks: int, store: str, pipe: Any, work: Callable[..., Any], args: tuple[Any, ...]
 ) -> None:
+    gc.freeze()  # what was imported is shared with the server; a collection would copy it all
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group(
@@ -74,13 +77,10 @@ def _rank(
         world_size=ranks,
         timeout=timedelta(seconds=20),
     )
-    start = time.monotonic()
     try:
         outcome = Outcome(value=work(rank, *args))
     except Exception as problem:
-        outcome = Outcome(
-            kind=type(problem).__name__, text=str(problem), seconds=time.monotonic() - start
-        )
+        outcome = Outcome(kind=type(problem).__name__, text=str(problem))
     # plain pickle: a tensor sent by multiprocessing would need this process to stay alive
     pipe.send_bytes(pickle.dumps(outcome))
     pipe.close()

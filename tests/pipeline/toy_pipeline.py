@@ -148,7 +148,8 @@ def plain(batch: Any, layers: int = 4) -> Tensor:
     for weight in weights:
         residual = residual + hidden
         hidden = torch.tanh(residual @ weight)
-    return hidden + residual
+    given: Tensor = hidden + residual
+    return given
 
 
 #: runner, batch: replays of several buckets, an empty batch, one over capacity, decode between

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 class ToyStage(nn.Module):
     """One attention layer. ``kv`` [rows, hidden] holds what the layer writes for each token."""
 
+    slope: Tensor
+
     def __init__(self, dims: Any, kv: Tensor, *, first: bool) -> None:
         super().__init__()
         torch.manual_seed(3 + first)
@@ -22,9 +24,8 @@ class ToyStage(nn.Module):
         self.register_buffer("slope", torch.linspace(0.5, 1.5, dims.hidden))
         self.requires_grad_(False)
 
-    def enter(self, input_ids: Tensor | None, handed: Any) -> Tensor:
-        hidden: Tensor = self.embed(input_ids) if handed is None else handed["hidden_states"]
-        return hidden
+    def enter(self, input_ids: Tensor | None, handed: Any) -> Any:
+        return self.embed(input_ids) if handed is None else handed["hidden_states"]
 
     def leave(self, hidden: Tensor, handed: Any, *, is_last: bool) -> Any:
         return hidden if is_last else {"hidden_states": hidden}
@@ -44,26 +45,26 @@ class ToyPrefill(ToyStage):
         hidden = hidden + self.attend(hidden, self.mask(view))
         return self.leave(hidden, handed, is_last=self.is_last)
 
-    def scaled(self, hidden: Tensor, view: Any) -> Tensor:
+    def scaled(self, hidden: Tensor, view: Any) -> Any:
         view.noise.add_(1)
         by_row = view.weights * view.gain + view.kept + view.noise + view.number
         return hidden * self.slope + by_row[:, None] * 0.01 + view.bias
 
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         """Where tests plant faults of the forward."""
         return hidden
 
-    def requests(self, view: Any) -> Tensor:
+    def requests(self, view: Any) -> Any:
         """The request of each row; rows past live are of none."""
         rows = torch.arange(view.positions.shape[0], device=view.positions.device)
         return torch.searchsorted(view.cu_seqlens[1:].long(), rows, right=True)
 
-    def mask(self, view: Any) -> Tensor:
+    def mask(self, view: Any) -> Any:
         request = self.requests(view)
         rows = torch.arange(request.shape[0], device=request.device)
         return (request[:, None] == request[None]) & (rows[:, None] >= rows[None])
 
-    def attend(self, hidden: Tensor, mask: Tensor) -> Tensor:
+    def attend(self, hidden: Tensor, mask: Tensor) -> Any:
         keys = self.mix(hidden)
         scores = (hidden @ keys.T).masked_fill(~mask, -1e9)
         attended: Tensor = scores.softmax(-1) @ keys
@@ -80,14 +81,14 @@ class ToyDecode(ToyStage):
         hidden = hidden + self.attend(hidden, view)
         return self.leave(hidden, handed, is_last=self.is_last)
 
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden
 
-    def mask(self, view: Any) -> Tensor:
+    def mask(self, view: Any) -> Any:
         places = torch.arange(view.slot_table.shape[1], device=view.seq_lens.device)
         return places[None] < view.seq_lens[:, None]
 
-    def attend(self, hidden: Tensor, view: Any) -> Tensor:
+    def attend(self, hidden: Tensor, view: Any) -> Any:
         keys = self.mix(self.kv[view.slot_table])
         scores = (keys @ hidden[:, :, None]).squeeze(-1).masked_fill(~self.mask(view), -1e9)
         attended: Tensor = (scores.softmax(-1)[:, None] @ keys).squeeze(1)

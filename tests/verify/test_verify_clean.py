@@ -70,5 +70,7 @@ def test_json_and_text_say_the_same() -> None:
 def test_progress_names_check_and_bucket() -> None:
     lines: list[str] = []
     verify(subject(build()), checks=["parity"], quick=True, progress=lines.append)
-    assert any(line.startswith("warm up toy_probe.prefill first, bucket tokens=16") for line in lines)
+    assert any(
+        line.startswith("warm up toy_probe.prefill first, bucket tokens=16") for line in lines
+    )
     assert any(line.startswith("parity: toy_probe.prefill last, bucket tokens=8") for line in lines)

@@ -12,48 +12,48 @@ from torch import Tensor
 
 
 class Item(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden * view.num_tokens.item()
 
 
 class ToCpu(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden + view.positions.cpu().float().mean()
 
 
 class ToList(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden * len(view.cu_seqlens.tolist())
 
 
 class MaskAsIndex(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden + hidden[view.positions > 0].mean()
 
 
 class Nonzero(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden + torch.nonzero(view.positions).sum()
 
 
 class Branch(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden if view.positions.sum() > 0 else -hidden
 
 
 class Printed(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         self.text = f"{hidden}"
         return hidden
 
 
 class AsNumpy(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden * float(view.weights.numpy()[0])
 
 
 class Temporary(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden + torch.tensor([1.0, 2.0]).to(hidden.device).repeat(4)
 
 
@@ -92,7 +92,7 @@ def test_a_load_that_reads_a_slot_on_the_host() -> None:
 
 def test_an_error_of_the_model_is_a_finding() -> None:
     class Broken(ToyPrefill):
-        def extra(self, hidden: Tensor, view: Any) -> Tensor:
+        def extra(self, hidden: Tensor, view: Any) -> Any:
             return hidden @ hidden
 
     assert family()

@@ -69,8 +69,8 @@ def zero_write_index(slots: Any, batch: Any, live: Any, host: Any) -> None:
     slots.slot_mapping[live.tokens :] = 0
 
 
-def shifted_positions(slots: Any, batch: Any, live: Any, host: Any) -> None:
-    slots.positions[: live.tokens] += 1
+def turned_positions(slots: Any, batch: Any, live: Any, host: Any) -> None:
+    slots.positions[: live.tokens] = batch.positions.flip(0)
 
 
 def one_row_short(slots: Any, batch: Any, live: Any, host: Any) -> None:
@@ -106,7 +106,7 @@ def wrong_counts(slots: Any, batch: Any, live: Any, host: Any) -> None:
     [
         (zero_offsets, [slot_line("cu_seqlens"), "padding: repeat_last"]),
         (zero_write_index, ["slot slot_mapping", "padding: fill", "expected 3, found 0"]),
-        (shifted_positions, ["slot positions", "live rows are not the source's"]),
+        (turned_positions, ["slot positions", "live rows are not the source's"]),
         (one_row_short, ["slot weights", "live rows are not the source's"]),
         (padded_count, [slot_line("num_tokens"), "live rows"]),
         (computed_by_row, [slot_line("number"), "rows 1, 2, 3"]),
@@ -157,20 +157,20 @@ def test_rows_of_the_state(model: type[ToyPrefill], texts: list[str]) -> None:
 
 
 class SeesOtherRequests(ToyPrefill):
-    def mask(self, view: Any) -> Tensor:
+    def mask(self, view: Any) -> Any:
         rows = torch.arange(view.positions.shape[0])
         return rows[:, None] >= rows[None]
 
 
 class MeanOverLiveRows(ToyPrefill):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         live = (torch.arange(hidden.shape[0]) < view.num_tokens)[:, None]
         mean = (hidden * live).sum(0) / view.num_tokens
         return hidden + mean
 
 
 class MixesRequests(ToyDecode):
-    def extra(self, hidden: Tensor, view: Any) -> Tensor:
+    def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden + hidden[:1]
 
 

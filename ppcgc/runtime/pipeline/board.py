@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
-from torch.distributed.distributed_c10d import Store
+from torch.distributed import distributed_c10d as c10d
 
 from ppcgc.runtime.errors import HandOffTimeoutError, PeerError
 
@@ -43,9 +43,11 @@ def step_name(step: int) -> str:
 class Board:
     """One pipeline's part of a store. ``timeout`` in seconds bounds every wait for a value."""
 
-    def __init__(self, store: Store, *, rank: int, size: int, timeout: float) -> None:
+    def __init__(
+        self, store: c10d.Store, name: str, *, rank: int, size: int, timeout: float
+    ) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
-        self._store = store
+        self._store = c10d.PrefixStore(name, store)
         self._turn = 0
 
     def exchange(self, what: str, value: str) -> list[str]:
@@ -124,3 +126,9 @@ class Board:
                 f"the store of the process group does not answer ({problem}); the process that "
                 "hosts it is gone: rank 0, where no launcher does"
             ) from problem
+
+
+def own_store() -> c10d.Store:
+    """The store that ``init_process_group`` made; torch's own libraries get it in this way."""
+    store: c10d.Store = c10d._get_default_store()
+    return store

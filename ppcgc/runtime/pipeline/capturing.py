@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 
 import torch
 
@@ -38,6 +37,10 @@ def capture_together(
     ppcgc where it happened, PeerError elsewhere; CaptureError when a runner has no bucket left,
     GraphRequiredError when it may not do without one.
     """
+
+    def capture(runner: AnyRunner, bucket: AnyBucket) -> None:
+        record(runner, bucket, body(runner, bucket))
+
     for runner in runners:
         runner.close()
         runner.dropped.clear()
@@ -45,17 +48,10 @@ def capture_together(
     try:
         with torch.inference_mode(False), garbage_held():
             for runner, bucket in in_order(runners, order):
-                _together(board, runner, bucket, "warm up", progress, lambda r, b: warm_up(r, b))
+                _together(board, runner, bucket, "warm up", progress, warm_up)
             for runner, bucket in in_order(runners, order):
                 if bucket.padded not in runner.dropped:
-                    _together(
-                        board,
-                        runner,
-                        bucket,
-                        "capture",
-                        progress,
-                        lambda r, b: record(r, b, body(r, b)),
-                    )
+                    _together(board, runner, bucket, "capture", progress, capture)
         _check_left(runners)
     except BaseException:
         for runner in runners:
@@ -63,12 +59,11 @@ def capture_together(
         raise
     for runner in runners:
         runner.mark_captured()
-    return dict(
-        chain.from_iterable(
-            ((f"{runner.runner} {padded}", why) for padded, why in runner.dropped.items())
-            for runner in runners
-        )
-    )
+    return {
+        f"{runner.runner} {padded}": why
+        for runner in runners
+        for padded, why in runner.dropped.items()
+    }
 
 
 def _together(

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ppcgc.runtime.pipeline.faults import Faults
+from ppcgc.runtime.pipeline.faults import Faults, reason_of
 from ppcgc.runtime.pipeline.groups import Edge, Group
 from ppcgc.runtime.pipeline.header import Header, decode, encode, header_size, note_bytes
 
@@ -53,9 +53,12 @@ class HeaderChannel:
         try:
             work = dist.isend(data, dst=edge.peer, group=self._group, tag=tag)
         except RuntimeError as problem:  # the connection is known to be gone already
-            reason = str(problem).splitlines()[0]
             raise self._faults.verdict(
-                peer=edge.stage, step=step, what="the header to be taken", late=False, why=reason
+                peer=edge.stage,
+                step=step,
+                what="the header to be taken",
+                late=False,
+                why=reason_of(problem),
             ) from None
         if work is None:
             raise RuntimeError("isend gave no work although this rank is in the group")
@@ -93,9 +96,8 @@ class HeaderChannel:
         try:
             work = dist.irecv(into, src=edge.peer, group=self._group, tag=tag)
         except RuntimeError as problem:
-            reason = str(problem).splitlines()[0]
             raise self._faults.verdict(
-                peer=edge.stage, step=step, what="the header", late=False, why=reason
+                peer=edge.stage, step=step, what="the header", late=False, why=reason_of(problem)
             ) from None
         if work is None:
             raise RuntimeError("irecv gave no work although this rank is in the group")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -34,8 +35,8 @@ class Faults:
             work.wait(timedelta(seconds=self.timeout))
         except RuntimeError as problem:
             late = time.monotonic() - start >= 0.9 * self.timeout
-            reason = str(problem).splitlines()[0]
-            raise self.verdict(peer=peer, step=step, what=what, late=late, why=reason) from None
+            why = reason_of(problem)
+            raise self.verdict(peer=peer, step=step, what=what, late=late, why=why) from None
         finally:
             del work  # the traceback must not keep the connection open: Note [a failure cascades]
 
@@ -43,7 +44,7 @@ class Faults:
         """Block this thread until the device says it is done. Raises PeerError kinds."""
         deadline = time.monotonic() + self.timeout
         ask = time.monotonic() + 0.1
-        while not done():
+        while not self._asked(done, peer=peer, step=step, what=what):
             now = time.monotonic()
             if now > deadline:
                 raise self.verdict(peer=peer, step=step, what=what, late=True, why="")
@@ -51,6 +52,13 @@ class Faults:
                 self.board.raise_failure()
                 ask = now + 0.1
             time.sleep(0)
+
+    def _asked(self, done: Callable[[], bool], *, peer: int, step: int, what: str) -> bool:
+        try:
+            return done()
+        except RuntimeError as problem:  # of the device, or of NCCL
+            why = reason_of(problem)
+            raise self.verdict(peer=peer, step=step, what=what, late=False, why=why) from problem
 
     def verdict(self, *, peer: int, step: int, what: str, late: bool, why: str) -> PeerError:
         """The failure that stands on the board, or a new one of the rank that is at fault."""
@@ -67,3 +75,9 @@ class Faults:
         blamed = self.board.culprit(peer)
         detail = f"rank {self.board.rank} waited {self.timeout:g} s for {what} of rank {peer}"
         return Failure(rank=blamed, step=step, what=detail, late=True)
+
+
+def reason_of(problem: Exception) -> str:
+    """The first sentence of what a process group raised, without the place in its source."""
+    line = str(problem).splitlines()[0]
+    return re.sub(r"^\[[^]]*\]\s*", "", line).partition(". ")[0]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import torch
 import torch.distributed as dist
 
-from ppcgc.runtime.errors import BuildError
+from ppcgc.runtime.errors import BuildError, PeerError
 
 Group: TypeAlias = Any  # dist.ProcessGroup; new_group is typed to give a marker to non-members
 
@@ -71,35 +71,54 @@ class Groups:
     incoming: Edge | None
     outgoing: Edge | None
 
-    def close(self) -> None:
-        """Drop the groups: see Note [a failure cascades] in ``faults``."""
+    def close(self, *, failed: bool) -> None:
+        """Drop the groups: see Note [a failure cascades] in ``faults``.
+
+        ``failed`` aborts what NCCL has on the GPU, which else would wait there for ever.
+        """
         made = [self.control]
         for edge in (self.incoming, self.outgoing):
             made += [] if edge is None else [edge.group, edge.captured]
         self.control = self.incoming = self.outgoing = None
         for group in made:
-            if group is not None and dist.is_initialized():
-                dist.destroy_process_group(group)
+            if group is None or not dist.is_initialized():
+                continue
+            if failed and dist.get_backend(group) == "nccl":
+                group.abort()
+            dist.destroy_process_group(group)
 
 
 def open_groups(
     lanes: Sequence[Sequence[int]], own: Lane, device: torch.device, timeout: float, captured: bool
 ) -> Groups:
-    """Make the groups of every lane, in one order on all ranks of the world; keep our own."""
+    """Make the groups of every lane, in one order on all ranks of the world; keep our own.
+
+    Raises PeerError when a rank does not come, or is gone.
+    """
     backend = "nccl" if device.type == "cuda" else "gloo"
     limit = timedelta(seconds=timeout)
     mine = Groups(control=None, incoming=None, outgoing=None)
     for lane in lanes:
-        control = dist.new_group(list(lane), backend="gloo", timeout=limit)
+        control = _new(list(lane), "gloo", limit)
         ours = tuple(lane) == own.ranks
         if ours:
             mine.control = control
         for at in range(len(lane) - 1):
             pair = [lane[at], lane[at + 1]]
-            group = dist.new_group(pair, backend=backend, timeout=limit)
-            inside = dist.new_group(pair, backend=backend, timeout=limit) if captured else None
+            group = _new(pair, backend, limit)
+            inside = _new(pair, backend, limit) if captured else None
             if ours and own.stage == at:
                 mine.outgoing = Edge(group=group, captured=inside, peer=pair[1], stage=at + 1)
             if ours and own.stage == at + 1:
                 mine.incoming = Edge(group=group, captured=inside, peer=pair[0], stage=at)
     return mine
+
+
+def _new(ranks: list[int], backend: str, limit: timedelta) -> Group:
+    try:
+        return dist.new_group(ranks, backend=backend, timeout=limit)
+    except RuntimeError as problem:
+        raise PeerError(
+            f"no process group of the ranks {ranks} of the world ({problem}): one of the world's "
+            "ranks is gone, or makes other groups"
+        ) from problem

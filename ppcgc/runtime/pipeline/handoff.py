@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -60,7 +61,7 @@ class Side:
         arena.lay_out(live)
         return block, self._buffers(arena, live, live)
 
-    def live_views(self, slots: Boundary, live: Extents) -> Any:
+    def live_views(self, slots: Any, live: Extents) -> Any:
         """The live rows of a bucket's own slots."""
         views = {}
         for entry in layout_of(self._buffers, live):
@@ -68,7 +69,7 @@ class Side:
             for dim, extent in enumerate(entry.shape):
                 view = view.narrow(dim, 0, extent)
             views[entry.key] = view
-        return type(slots)(**views)
+        return replace(slots, **views)  # a key that this cut does not have stays None
 
     def pack(self, boundary: Boundary, live: Extents) -> Tensor:
         """The rows of an eager step, copied into one block."""
@@ -86,9 +87,17 @@ class Side:
 
 
 class HandOff:
-    """Both sides of a runner; None where its place in the pipeline has none."""
+    """Both sides of a runner; None where its place in the pipeline has none.
+
+    Raises BuildError for a runner that has its buffers already.
+    """
 
     def __init__(self, runner: AnyRunner) -> None:
+        if runner.table:
+            raise BuildError(
+                f"{runner} has its buffers already: open the pipeline before any capture, and "
+                "build new runners for a second one"
+            )
         self.runner = runner
         self.kind: Callable[..., Any] = type(next(iter(runner.buckets)))
         self.takes = (
@@ -101,10 +110,6 @@ class HandOff:
 
     def place(self, incoming: Tensor | None, outgoing: Tensor | None) -> None:
         """Let the runner's boundary slots and results lie in these blocks, before capture."""
-        if self.runner.table:
-            raise BuildError(
-                f"{self.runner} has its buffers already: open the pipeline before any capture"
-            )
         blocks: dict[str, Tensor] = {}
         layouts: dict[str, Mapping[Extents, Layout]] = {}
         for prefix, side, block in (

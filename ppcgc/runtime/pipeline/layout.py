@@ -84,6 +84,8 @@ def wire_bytes(padded: Layout, live: Layout) -> int:
 
     A key that carries its axis elsewhere than in the first dimension travels whole.
     """
+    if not padded:
+        return 0
     last, rows = padded[-1], live[-1]
     if rows.nbytes == 0 and len(padded) == 1:
         return 0

@@ -13,8 +13,8 @@ Note [shapes are given, never inferred]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -30,17 +30,22 @@ from ppcgc.runtime.stage import LaterStage
 class Microbatched(nn.Module):
     """``n`` microbatches of ``rows`` live rows each go through ``runner`` in a schedule.
 
-    ``rows`` are extents of the runner (or a tuple in the order of its axes). Before each
+    ``rows`` are those of each microbatch, by axis, as the batches will have them. Before each
     ``schedule.eval`` give the batches to ``load``; tensors of the schedule are the boundary
     alone. The received boundary is copied into the runner's slots, and the outputs into the
     microbatch's slot. For inference only.
     """
 
-    def __init__(self, runner: AnyRunner, n: int, *, rows: Sequence[int]) -> None:
+    def __init__(self, runner: AnyRunner, n: int, *, rows: Mapping[str, int]) -> None:
         super().__init__()
         kind: Any = type(next(iter(runner.buckets)))
         self.runner = runner
-        self.rows = kind(*rows)
+        try:
+            self.rows = kind(**rows)
+        except TypeError as problem:
+            raise MicrobatchError(
+                f"{runner}: rows by axis {dict(rows)}; give {', '.join(kind._fields)}"
+            ) from problem
         self._batches: list[Any] = []
         self._next = 0
         self._takes = (
@@ -117,7 +122,7 @@ class Microbatched(nn.Module):
             )
         keys = [entry.key for entry in self._takes]
         slots = next(iter(runner.table.values())).boundary
-        return runner.run(batch, type(slots)(**dict(zip(keys, received, strict=True))))
+        return runner.run(batch, replace(slots, **dict(zip(keys, received, strict=True))))
 
 
 def _tensors(outputs: Any) -> list[Tensor]:

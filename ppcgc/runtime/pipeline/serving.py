@@ -8,35 +8,33 @@ in the same order, since each fills its own slots from them.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.distributed import distributed_c10d as c10d
 
 from ppcgc.runtime.capture import AnyBucket, Progress
 from ppcgc.runtime.errors import (
+    AgreementError,
     BuildError,
     NotCapturedError,
     PeerError,
-    TransportError,
 )
 from ppcgc.runtime.pipeline.agreement import agree, terms_of
-from ppcgc.runtime.pipeline.board import Board, Failure
+from ppcgc.runtime.pipeline.board import Board, Failure, own_store
 from ppcgc.runtime.pipeline.capturing import capture_together
 from ppcgc.runtime.pipeline.channel import HeaderChannel
 from ppcgc.runtime.pipeline.faults import Faults
-from ppcgc.runtime.pipeline.groups import open_groups, own_lane
+from ppcgc.runtime.pipeline.groups import Groups, open_groups, own_lane
 from ppcgc.runtime.pipeline.handoff import AnyRunner, HandOff
 from ppcgc.runtime.pipeline.header import Header, Path
 from ppcgc.runtime.pipeline.outbox import Outbox
-from ppcgc.runtime.pipeline.report import PipelineReport
-from ppcgc.runtime.pipeline.steps import Refused, Steps
-from ppcgc.runtime.pipeline.transport import Transport, check_transport, open_transport
+from ppcgc.runtime.pipeline.report import PipelineReport, environment
+from ppcgc.runtime.pipeline.steps import Refused, Steps, part
+from ppcgc.runtime.pipeline.transport import Transport, check_transports, open_transport
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 
 _opened = itertools.count()  # all ranks open their pipelines in one order, as they do groups
@@ -69,36 +67,34 @@ class Pipeline:
         if not runners or in_flight < 1:
             raise BuildError("a pipeline has at least one runner, and one batch in flight")
         lane = own_lane(lanes)
-        everyone = lanes if lanes is not None else [lane.ranks]
         self.rank, self.size = lane.stage, lane.size
-        self.timeout = timeout
         self.dropped: Mapping[str, str] = {}
         self._runners = list(runners)
-        self._handoffs = [HandOff(runner) for runner in runners]
+        self._device = runners[0].device
         self._numbers = {runner.runner: number for number, runner in enumerate(runners)}
         self._names = [transport or runner.transport for runner in runners]
-        self._device = runners[0].device
-        for name in self._names:
-            check_transport(name, self._device)
-        if "symmetric" in self._names and len(set(self._names)) > 1:
-            raise TransportError(
-                f"transports {', '.join(self._names)}: the runners of a rank share their blocks, "
-                "and `symmetric` cannot share them with another transport; give all runners one"
-            )
         self._board = Board(
-            c10d.PrefixStore(f"ppcgc/{next(_opened)}/{lane.number}", store or _own_store()),
+            store or own_store(),
+            f"ppcgc/{next(_opened)}/{lane.number}",
             rank=self.rank,
             size=self.size,
             timeout=timeout,
         )
         self._faults = Faults(self._board, timeout)
-        self.fingerprint = agree(self._board, terms_of(self._handoffs, self._names))
-        self._groups = open_groups(
-            everyone, lane, self._device, timeout, captured="captured" in self._names
-        )
+        self._groups = Groups(control=None, incoming=None, outgoing=None)
         self._failed: str | None = None
-        self._closed = self._connected = False
+        self._closed = self._connected = self._captured = False
         try:
+            self._handoffs = [HandOff(runner) for runner in runners]
+            check_transports(self._names, self._device)
+            self.fingerprint = agree(self._board, terms_of(self._handoffs, self._names))
+            self._groups = open_groups(
+                lanes if lanes is not None else [lane.ranks],
+                lane,
+                self._device,
+                timeout,
+                captured="captured" in self._names,
+            )
             self._connect(in_flight)
         except BaseException as problem:
             self._give_up(problem)
@@ -140,8 +136,8 @@ class Pipeline:
 
     @property
     def step(self) -> int:
-        """The number of the next step."""
-        return self._steps.step if self._connected else -1
+        """The number of the next step, -1 before capture."""
+        return self._steps.step if self._captured else -1
 
     # ------------------------------------------------------------ capture
 
@@ -158,6 +154,7 @@ class Pipeline:
             self.dropped = capture_together(
                 self._runners, self._board, self._body, progress=progress
             )
+            self._captured = True
         except BaseException as problem:
             self._give_up(problem)
             raise
@@ -165,8 +162,8 @@ class Pipeline:
     def _body(self, runner: AnyRunner, bucket: AnyBucket) -> Any:
         number = self._numbers[runner.runner]
         handoff, transport = self._handoffs[number], self._transports[self._names[number]]
-        incoming = _part(self._incoming, handoff.takes, bucket.padded)
-        outgoing = _part(self._outgoing, handoff.hands, bucket.padded)
+        incoming = part(self._incoming, handoff.takes, bucket.padded)
+        outgoing = part(self._outgoing, handoff.hands, bucket.padded)
         return transport.around(runner.body(bucket), incoming, outgoing)
 
     # ------------------------------------------------------------ steps
@@ -180,6 +177,8 @@ class Pipeline:
         the pipeline on all ranks: PeerError names the rank and the step.
         """
         self._ready()
+        if not self._captured:
+            raise NotCapturedError("the pipeline has no graphs: call its `capture` first")
         number = self._numbers.get(runner)
         if number is None:
             raise BuildError(f"no runner {runner!r}: this rank has {', '.join(self._numbers)}")
@@ -232,7 +231,7 @@ class Pipeline:
         """Say why on the board and let go: see Note [a failure cascades] in ``faults``."""
         text = f"{type(problem).__name__}: {problem}"
         self._failed = str(problem) if isinstance(problem, PeerError) else text
-        if not isinstance(problem, PeerError):
+        if not isinstance(problem, PeerError | AgreementError):  # an agreement fails on all alike
             own = Failure(rank=self.rank, step=self.step, what=text.splitlines()[0])
             with suppress(PeerError):  # the store is gone too: the others see that for themselves
                 self._board.publish(own)
@@ -245,7 +244,7 @@ class Pipeline:
         if self._connected:
             self._channel.drop()
             self._outbox.drop()
-        self._groups.close()
+        self._groups.close(failed=self._failed is not None)
 
     def report(self) -> PipelineReport:
         """What this rank holds and did, the dropped buckets of all ranks among it."""
@@ -255,6 +254,7 @@ class Pipeline:
             size=self.size,
             fingerprint=self.fingerprint,
             transports=tuple(dict.fromkeys(self._names)),
+            backend=self._runners[0].backend.name,
             steps=self.step,
             last_steps=tuple(
                 (runner.runner, str(runner.last_step), runner.last_step.path == "replay")
@@ -262,11 +262,7 @@ class Pipeline:
                 if runner.last_step is not None
             ),
             block_bytes=sum(b.nbytes for b in blocks if b is not None) + self._outbox.nbytes,
-            environment=tuple(
-                f"{name}={value}"
-                for name, value in sorted(os.environ.items())
-                if name.startswith(("NCCL_", "TORCH_NCCL_", "TORCH_SYMM_MEM_"))
-            ),
+            environment=environment(),
             runners=tuple(runner.report() for runner in self._runners),
         )
 
@@ -300,16 +296,3 @@ class Pipeline:
         if problem is not None and self._failed is None and not self._closed:
             self._give_up(problem)
         self.close()
-
-
-def _part(block: Tensor | None, side: Any, padded: Any) -> Tensor | None:
-    """What a replay moves: the bucket's block from its first to its last padded row."""
-    if block is None or side is None:
-        return None
-    return block[: side.wire_bytes(padded, padded)]
-
-
-def _own_store() -> c10d.Store:
-    # the only way to the store that init_process_group made; torch's own libraries go it too
-    store: c10d.Store = c10d._get_default_store()
-    return store

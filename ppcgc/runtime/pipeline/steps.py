@@ -9,7 +9,7 @@ from torch import Tensor
 from ppcgc.runtime.choice import Choice
 from ppcgc.runtime.errors import DisagreementError, PpcgcError, SourceError, StepRefusedError
 from ppcgc.runtime.pipeline.channel import HeaderChannel
-from ppcgc.runtime.pipeline.handoff import HandOff
+from ppcgc.runtime.pipeline.handoff import HandOff, Side
 from ppcgc.runtime.pipeline.header import Header, Path
 from ppcgc.runtime.pipeline.outbox import Outbox
 from ppcgc.runtime.pipeline.transport import Transfer, Transport
@@ -136,7 +136,7 @@ class Steps:
             transport = self.transports[number]
             block = self.incoming[: takes.wire_bytes(choice.padded, live)]
             boundary = takes.live_views(runner.table[choice.padded].boundary, live)
-        if block.numel() and not (transport.in_graph and choice.padded is not None):
+        if block.numel() and not transport.in_graph:
             coming = transport.receive(block, self.step)
         begun = runner.begin_as(batch, boundary, live, choice)
         self.outbox.before_step()
@@ -145,6 +145,8 @@ class Steps:
         outputs = runner.finish(begun)
         if coming is not None:
             transport.release()
+        else:
+            coming = transport.replayed(self.step)
         result = self._hand_on(number, live, choice, outputs)
         if coming is not None and self.last:
             coming.confirm()  # what is returned must rest on bytes that have come
@@ -164,3 +166,10 @@ class Steps:
         if size and not transport.in_graph and self.outgoing is not None:
             self.outbox.send(self.outgoing[:size], transport, self.step)
         return None
+
+
+def part(block: Tensor | None, side: Side | None, padded: Any) -> Tensor | None:
+    """What a replay moves by itself: a bucket's block up to its last padded row."""
+    if block is None or side is None:
+        return None
+    return block[: side.wire_bytes(padded, padded)]

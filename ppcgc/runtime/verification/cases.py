@@ -1,4 +1,4 @@
-"""The batches that a stage is tried on: for each bucket n in {1, b - 1, b} rows, as far as legal."""
+"""The batches that stages are tried on: n in {1, b - 1, b} rows of each bucket, where legal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor
 from ppcgc.runtime.errors import LimitError, PpcgcError
 from ppcgc.runtime.verification.subject import Subject
 
-MOST_CASES = 6  # of one bucket
+MOST_CASES = 4  # of one bucket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A batch, its live counts, its bucket, and the boundary that each stage takes (None: first)."""
+    """A batch, its live counts, its bucket, and the boundary that each stage takes."""
 
     batch: Any
     live: Any
@@ -97,19 +97,14 @@ def another(subject: Subject, case: Case) -> Case | None:
     return None if batch is None else case_of(subject, batch, case.seed + 1)
 
 
-def smaller(cases: list[Case], case: Case) -> Case | None:
-    """The smallest other case of the same bucket."""
-    others = [one for one in cases if one.padded == case.padded and one.live != case.live]
-    return min(others, key=lambda one: tuple(one.live), default=None)
-
-
 def _wanted(runner: Any, padded: Any) -> Iterator[Any]:
     """Live counts to try for a bucket; those of another bucket or breaking a limit drop out."""
     kind: Callable[..., Any] = type(padded)
     rows, scalars = padded[: len(runner.axes)], padded[len(runner.axes) :]
     several = (min(3, most) if at else max(1, most - 1) for at, most in enumerate(rows))
     fullest = runner.buckets[padded][: len(rows)]
-    for sizes in (several, fullest, *product(*map(_sizes, rows))):
+    single = (1,) * len(rows)
+    for sizes in (several, fullest, single, *product(*map(_sizes, rows))):
         live = kind(*sizes, *scalars)
         try:
             chosen = runner.choose(live).padded

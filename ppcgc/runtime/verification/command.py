@@ -57,7 +57,7 @@ def subjects_of(name: str, *, device: str | None, stages: int | None) -> list[Su
         factory = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError) as problem:
         raise BuildError(f"{name}: {problem}") from problem
-    asked = {"device": device, "stages": stages}
+    asked: dict[str, object] = {"device": device, "stages": stages}
     options = {key: value for key, value in asked.items() if value is not None}
     return _subjects(name, _called(name, factory, options))
 

@@ -47,6 +47,16 @@ def changed_rows(before: Tensor, after: Tensor) -> list[int]:
     return [int(row) for row in different.nonzero().flatten().tolist()]
 
 
+def rows_apart(before: Tensor, after: Tensor, relative: float) -> list[int]:
+    """As ``changed_rows``, but for rows that stay within ``relative`` of the largest value."""
+    rows = changed_rows(before, after)
+    if relative == 0.0:
+        return rows
+    scale = max(1.0, float(before.float().abs().max())) if before.numel() else 1.0
+    apart = (before.double() - after.double()).abs() > relative * scale
+    return [row for row in rows if bool(apart[row].any())]
+
+
 def differing(left: Tensors, right: Tensors, *, relative: float = 0.0) -> dict[str, str]:
     """For each tensor that differs, how. ``relative`` to the largest value; 0 is to the bit."""
     found = {}

@@ -57,7 +57,7 @@ def _escaped(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
         yield Finding(
             where=stage.where(case),
             subject=f"tensor kept from the capture {escaped.dtype} {list(escaped.shape)}",
-            what=f"{escaped.op} made it at {escaped.line}, and the model holds it after the capture",
+            what=f"{escaped.op} made it at {escaped.line}, and the model holds it still",
             mend="make it before the capture (register_buffer), or keep nothing across forwards: "
             "only this graph's replays write it",
         )

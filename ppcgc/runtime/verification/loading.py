@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,38 +31,40 @@ def check(session: Session) -> Outcome:
     loads, slots = 0, 0
     unread: dict[str, str] = {}
     for stage, case in session.each("loading"):
-        session.leave_stale_bytes(stage, case)
         _poison(stage, case)
         step = stage.begin(case)
         loads += 1
+        found: list[Finding] = []
         for info, tensor in stage.slots(case):
             slots += 1
             try:
-                findings += _slot_findings(stage, case, info, tensor)
+                found += _slot_findings(stage, case, info, tensor)
             except Unread as why:
                 unread[info.name] = str(why)
-        findings += _count_findings(stage, case)
-        before = {name: tensor.clone() for name, tensor in stage.state.items()}
-        stage.finish(step)
-        findings += _boundary_findings(stage, case)
-        findings += _write_findings(stage, case, before)
-    findings += neighbour_findings(session)
+        found += _count_findings(stage, case)
+        if not found:  # else a wrong index could end the process
+            found += _step_findings(stage, case, step)
+        findings += found
+    if not findings:
+        findings += neighbour_findings(session)
     skipped = f"; not read again: {listed(sorted(unread))}" if unread else ""
     return Outcome(f"{slots} slots in {loads} loads read again from the spec{skipped}", findings)
 
 
 def _poison(stage: StageUnderTest, case: Case) -> None:
     """Every byte that a load or a receiver must write."""
-    stage.runner.host_bytes.fill_(POISON_BYTE)
     for info, tensor in stage.slots(case):
         if info.source in ("batch", "compute") and info.padding != "keep":
-            tensor.copy_(torch.full_like(tensor.view(torch.uint8), POISON_BYTE).view(tensor.dtype))
+            poison_bytes(tensor)
     for tensor in stage.boundary(case).values():
         poison_bytes(tensor)
 
 
 def poison_bytes(tensor: Tensor) -> None:
     """Every byte 0x5A: 1e16 in float32, large in every integer."""
+    if tensor.dtype == torch.bool:
+        tensor.fill_(True)
+        return
     count = tensor.numel() * tensor.element_size()
     pattern = torch.full((count,), POISON_BYTE, dtype=torch.uint8, device=tensor.device)
     tensor.copy_(pattern.view(tensor.dtype).view(tensor.shape))
@@ -98,6 +101,14 @@ def _tail_text(expected: Tensor, found: Tensor) -> str:
     at = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
     want, have = expected.flatten()[at].item(), found.flatten()[at].item()
     return f"expected {want}, found {have}; {difference(expected, found)}"
+
+
+def _step_findings(stage: StageUnderTest, case: Case, step: Any) -> Iterator[Finding]:
+    """What the step does with what was loaded and received."""
+    before = {name: tensor.clone() for name, tensor in stage.state.items()}
+    stage.finish(step)
+    yield from _boundary_findings(stage, case)
+    yield from _write_findings(stage, case, before)
 
 
 def _count_findings(stage: StageUnderTest, case: Case) -> Iterator[Finding]:

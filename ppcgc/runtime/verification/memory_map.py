@@ -49,7 +49,7 @@ class MemoryMap:
         for name, tensor in runner.arena.named(""):
             if not name.startswith("slot."):
                 self.regions.append(_region("arena", name, tensor, True))
-        block = runner.host_bytes
+        block: Tensor = runner.host_bytes
         self._block = (block.data_ptr(), block.data_ptr() + block.nbytes)
 
     def find(self, start: int, end: int) -> Region | None:

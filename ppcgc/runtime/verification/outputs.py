@@ -41,7 +41,8 @@ def _trimmed(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
             yield Finding(
                 where=stage.where(case),
                 subject=f"output {name}",
-                what=f"a replay gives {list(tensor.shape)}, live rows are {list(eager[name].shape)}",
+                what=f"a replay gives {list(tensor.shape)}, live rows are "
+                f"{list(eager[name].shape)}",
                 mend="cut the output back to the live rows of its own axis",
             )
 

@@ -13,31 +13,22 @@ Note [poison of the state is large, not NaN]
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.errors import PpcgcError
 from ppcgc.runtime.slot_info import Role, SlotInfo
+from ppcgc.runtime.verification import unfilled
 from ppcgc.runtime.verification.cases import Case
 from ppcgc.runtime.verification.comparing import differing
+from ppcgc.runtime.verification.narrowing import Target, difference_of, narrowed
+from ppcgc.runtime.verification.owned import owned_rows
 from ppcgc.runtime.verification.session import Outcome, Session
-from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
 from ppcgc.runtime.verification.stages import Result, StageUnderTest, state_name
 from ppcgc.runtime.verification.tracing import live_part, trace
 from ppcgc.runtime.verification.verdicts import Finding
 
 LARGE = 1e4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """One thing that a probe changes, so that a leak can be narrowed down to it."""
-
-    subject: str
-    change: Callable[[], None]
-    mend: str
 
 
 def check(session: Session) -> Outcome:
@@ -53,9 +44,9 @@ def check(session: Session) -> Outcome:
             findings += found
             if found:
                 break
-        found = list(_after_load(stage, case, expected, tolerance))
-        findings += found
-        probes += 2
+        findings += _after_load(stage, case, expected, tolerance)
+        findings += unfilled.findings(stage, case, expected.outputs, tolerance)
+        probes += 3
     return Outcome(
         f"{probes} poisons of rows beyond live left live outputs and state alone", findings
     )
@@ -86,14 +77,14 @@ def _old_bytes(
         stage.restore()
         for target in targets:
             target.change()
-        return _difference(stage, case, expected, lambda: stage.begin(case), tolerance)
+        return difference_of(stage, case, expected, lambda: stage.begin(case), tolerance)
 
-    yield from _narrowed(stage, case, run, list(_before_load_targets(stage, case, poison)), None)
+    yield from narrowed(stage, case, run, list(_before_load_targets(stage, case, poison)), None)
 
 
 def _before_load_targets(stage: StageUnderTest, case: Case, poison: str) -> Iterator[Target]:
     for info, tensor in stage.slots(case):
-        if info.source == "batch" and info.padding != "keep":
+        if info.source in ("batch", "caller") and info.padding != "keep":
             yield _fill(
                 f"slot {info.name} ({info.line})",
                 tensor,
@@ -141,12 +132,12 @@ def _after_load(
             step = stage.begin(case)
             for target in chosen:
                 target.change()
-            return _difference(stage, case, expected, lambda: step, tolerance)
+            return difference_of(stage, case, expected, lambda: step, tolerance)
 
         def traced(chosen: Sequence[Target]) -> str:
             return _first_op(stage, case, chosen)
 
-        yield from _narrowed(stage, case, run, targets, traced)
+        yield from narrowed(stage, case, run, targets, traced)
 
 
 def _tail_targets(stage: StageUnderTest, case: Case) -> Iterator[Target]:
@@ -207,74 +198,6 @@ def _flood(tensor: Tensor, owned: set[int]) -> Callable[[], None]:
         tensor[rows] = LARGE
 
     return change
-
-
-def owned_rows(stage: StageUnderTest, case: Case, state: str) -> set[int] | None:
-    """Rows of a state that live rows read or write, without padding's. None: no slot says."""
-    written = stage.written_rows(case, state)
-    if written is None:
-        return None
-    owned, reserved = set(written[0]), written[1]
-    for info in stage.table:
-        if info.of_state == state and info.role is Role.INDEX:
-            try:
-                owned |= set(expected_rows(stage.runner, info, case).live_part.flatten().tolist())
-            except Unread:
-                return None
-    return owned - (reserved - written[0]) - ({0} - written[0])
-
-
-# ---------------------------------------------------------------- comparing and narrowing
-
-
-def _difference(
-    stage: StageUnderTest,
-    case: Case,
-    expected: Result,
-    begin: Callable[[], object],
-    tolerance: float,
-) -> str | None:
-    """How the step differs from the expected one; None when live rows are the same."""
-    try:
-        result = stage.finish(begin())
-    except (IndexError, RuntimeError, PpcgcError) as problem:
-        return f"the step fails: {str(problem).splitlines()[0]}"
-    found = differing(expected.outputs, result.outputs, relative=tolerance)
-    if found:
-        return "; ".join(f"output {name}: {how}" for name, how in found.items())
-    for name, tensor in expected.state.items():
-        rows = stage.written_rows(case, state_name(name))
-        if rows is not None:
-            live = sorted(rows[0])
-            left, right = {name: tensor[live]}, {name: result.state[name][live]}
-            for how in differing(left, right, relative=tolerance).values():
-                return f"{name}, rows of live tokens: {how}"
-    return None
-
-
-def _narrowed(
-    stage: StageUnderTest,
-    case: Case,
-    run: Callable[[Sequence[Target]], str | None],
-    targets: list[Target],
-    traced: Callable[[Sequence[Target]], str] | None,
-) -> Iterator[Finding]:
-    """All targets at once; on a difference each alone, to name the one that leaks."""
-    together = run(targets) if targets else None
-    if together is None:
-        return
-    alone = [(target, how) for target in targets if (how := run([target])) is not None]
-    if not alone:  # only the combination leaks
-        names = ", ".join(target.subject for target in targets)
-        yield Finding(where=stage.where(case), subject=names, what=together, mend=targets[0].mend)
-    for target, how in alone:
-        line = traced([target]) if traced is not None else ""
-        yield Finding(
-            where=stage.where(case),
-            subject=target.subject,
-            what=f"what its rows beyond live hold reaches live rows: {how}{line}",
-            mend=target.mend,
-        )
 
 
 def _first_op(stage: StageUnderTest, case: Case, targets: Sequence[Target]) -> str:

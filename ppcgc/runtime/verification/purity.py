@@ -96,7 +96,7 @@ def attributes_watched() -> Iterator[dict[Any, ModelLine]]:
         lines[name] = line_of_call()
         own(self, name, value)
 
-    nn.Module.__setattr__ = note  # type: ignore[method-assign, assignment]  # put back below
+    nn.Module.__setattr__ = note  # type: ignore[method-assign]  # put back below
     try:
         yield lines
     finally:

@@ -64,7 +64,9 @@ def run(
     session = Session(subject, quick=quick, say=progress or _silent)
     refused = _capture(session)
     if refused is not None:
-        return Verification(title=subject.title, results=(refused,))
+        left = [name for name in wanted if name != refused.name]
+        rest = [_skipped(name, "the runners could not be captured") for name in left]
+        return Verification(title=subject.title, results=(refused, *rest))
     kept = [(tensor, tensor.clone()) for stage in session.stages for _, tensor in stage.memory()]
     with torch.inference_mode(False), torch.no_grad():
         try:
@@ -84,7 +86,9 @@ def _run(session: Session, wanted: Sequence[str]) -> tuple[CheckResult, ...]:
     try:
         session.prepare()
     except Exception as problem:
-        return (*results, _failed("loading", "the first steps", problem, 0.0))
+        left = [name for name in wanted if name not in first] or ["loading"]
+        rest = [_skipped(name, "the first steps failed") for name in left[1:]]
+        return (*results, _failed(left[0], "the first steps", problem, 0.0), *rest)
     if not session.cases:
         nothing = "no batch of the subject falls into a bucket"
         return (

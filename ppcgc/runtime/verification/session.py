@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.verification.cases import Case, cases_of, smaller
+from ppcgc.runtime.verification.cases import Case, cases_of
 from ppcgc.runtime.verification.comparing import tensors_of
 from ppcgc.runtime.verification.stages import StageUnderTest
 from ppcgc.runtime.verification.subject import Subject
@@ -96,18 +96,6 @@ class Session:
                 stage.restore()
                 yield stage, case
             stage.restore()
-
-    def leave_stale_bytes(self, stage: StageUnderTest, case: Case) -> None:
-        """Run the fullest other batch of the bucket, so that a forgotten reset is not hidden."""
-        fullest = max(
-            (one for one in self.cases if one.padded == case.padded),
-            key=lambda one: tuple(one.live),
-        )
-        stage.replay(fullest)
-        stage.restore_state()
-
-    def smaller(self, case: Case) -> Case | None:
-        return smaller(self.cases, case)
 
 
 def cloned(view: Any) -> Any:

@@ -25,7 +25,8 @@ class Unread(Exception):
 
 
 class Rows(NamedTuple):
-    """What a slot must hold. ``tail`` None: nobody says what the rows past live hold."""
+    """What a slot must hold. ``tail`` None: nobody says what the rows past live hold, or
+    ``live_part`` has them too."""
 
     live_part: Tensor
     tail: Tensor | None
@@ -42,8 +43,6 @@ class Names:
 
 def expected_rows(runner: Any, info: SlotInfo, case: Case) -> Rows:
     """Live rows and the rows past them. Raises Unread for what only others write."""
-    if len(info.axes) > 1:
-        raise Unread("it has two padded axes")
     shape = runner.inputs.shapes(case.padded)[info.name]
     live_shape = runner.inputs.shapes(case.live)[info.name]
     dtype = info.dtype or runner.dtype
@@ -55,6 +54,8 @@ def expected_rows(runner: Any, info: SlotInfo, case: Case) -> Rows:
     if info.source != "batch" or info.batch is None:
         raise Unread(f"its source is {info.source}")
     rows = _source(info, at_path(case.batch, info.batch), live_shape, dtype)
+    if info.dims is not None:
+        return Rows(_of_two_axes(info, rows, shape, names), None)
     return Rows(rows, _tail(info, rows, shape, live_shape, names))
 
 
@@ -76,6 +77,8 @@ def _source(info: SlotInfo, given: Any, shape: tuple[int, ...], dtype: torch.dty
     if given is None:
         raise Unread("its source is absent")
     rows = torch.as_tensor(given).detach().cpu().to(dtype)
+    if info.broadcast and rows.dim() < len(shape):
+        rows = rows.expand(shape)
     if tuple(rows.shape) != tuple(shape):
         raise Unread(f"its source has shape {list(rows.shape)}")
     return rows
@@ -100,6 +103,26 @@ def _tail(
         last = rows.movedim(dim, 0)[-1]
         tail.movedim(dim, 0)[:] = last
     return tail
+
+
+def _of_two_axes(info: SlotInfo, rows: Tensor, shape: tuple[int, ...], names: Names) -> Tensor:
+    """All cells. Where the first axis is live the second one's padding stands, else the first's."""
+    whole = torch.zeros(shape, dtype=rows.dtype)
+    cells, live = (x.movedim(info.dims or (0, 1), (0, 1)) for x in (whole, rows))
+    first, second = live.shape[:2]
+    cells[:first, :second] = live
+    of_first, of_second = info.padding.split(",")
+    if of_second == "repeat_last" and second:
+        cells[:first, second:] = live[:, second - 1 : second]
+    elif of_second == "fill":
+        cells[:first, second:] = value_of(info.fill_second, names)
+    if of_first == "repeat_last" and first:
+        cells[first:] = cells[first - 1 : first].clone()
+    elif of_first == "fill":
+        cells[first:] = value_of(info.fill, names)
+    if "keep" in (of_first, of_second):
+        raise Unread("an axis keeps its rows")
+    return whole
 
 
 def _computed(info: SlotInfo, shape: tuple[int, ...], dtype: torch.dtype, names: Names) -> Tensor:

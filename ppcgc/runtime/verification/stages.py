@@ -63,6 +63,25 @@ class StageUnderTest:
         """The received keys of a case's bucket, padded rows included."""
         return tensors_of(self.runner.table[case.padded].boundary)
 
+    def output_axes(self, case: Case) -> dict[str, tuple[str, int]]:
+        """The axis and the dimension that a trim cuts, by output; none for one without an axis."""
+        runner, bucket = self.runner, self.runner.table[case.padded]
+        whole = tensors_of(runner.outputs.trim(bucket.outputs, case.padded))
+        found: dict[str, tuple[str, int]] = {}
+        for at, axis in enumerate(runner.axes):
+            fewer = case.padded._replace(**{case.padded._fields[at]: case.padded[at] - 1})
+            cut = tensors_of(runner.outputs.trim(bucket.outputs, fewer))
+            for name, tensor in whole.items():
+                for dim, (size, less) in enumerate(zip(tensor.shape, cut[name].shape, strict=True)):
+                    if size != less:
+                        found.setdefault(name, (axis, dim))
+        return found
+
+    @property
+    def has_caller_slots(self) -> bool:
+        """Whether a caller writes slots between ``begin`` and ``finish``."""
+        return any(info.source == "caller" for info in self.table)
+
     # ------------------------------------------------------------ memory
 
     def memory(self) -> Iterator[tuple[str, Tensor]]:
@@ -141,8 +160,10 @@ class StageUnderTest:
 
     def watched(self, case: Case) -> OpWatch:
         """Run the captured region as Python over the loaded slots, and see what it touches."""
-        with self.modules_named() as running, OpWatch(running) as watch:
-            self.run_body(case)
+        with self.modules_named() as running:
+            watch = OpWatch(running)
+            with watch:
+                self.run_body(case)
         return watch
 
     def eager_at_live_shape(self, case: Case) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -23,7 +23,8 @@ class Subject:
 
     ``content`` is the batch path whose rows are each request's own data (what the neighbours
     probe changes). ``before_finish(runner, step, batch)`` writes the slots of `source: caller`.
-    ``peers`` are the same stages as other ranks built them.
+    ``owned(batch, state)`` gives the rows of a state that a batch reads, where the slots do not
+    say (tables of pages). ``peers`` are the same stages as other ranks built them.
 
     ``tolerance`` is the largest difference allowed between the padded and the live shape,
     relative to the largest value; None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is
@@ -34,6 +35,7 @@ class Subject:
     batches: BatchMaker | Sequence[Any]
     content: str = "input_ids"
     before_finish: Callable[[Any, Any, Any], None] | None = None
+    owned: Callable[[Any, str], Iterable[int]] | None = None
     peers: Sequence[Sequence[Any]] = ()
     tolerance: float | None = None
     padding_tolerance: float = 0.0

@@ -15,6 +15,7 @@ from ppcgc.ir import (
     GraphSource,
     HookSource,
     KeepPadding,
+    RepeatLastPadding,
     Slot,
     Source,
 )
@@ -114,6 +115,39 @@ def source_word(source: Source) -> str:
             return "graph"
         case HookSource(hook=hook):
             return f"hook.{hook}"
+
+
+@checked("PPC204", "repeats-unwritten-row")
+def repeats_unwritten_row(family: Family) -> Iterator[Finding]:
+    """`repeat_last` on a slot whose live rows are written after the load.
+
+    **What.** The load pads; the caller and the hooks write live rows behind it. `repeat_last`
+    needs the last live row before, so the source is one of the batch, or of the boundary.
+
+    **Why it hurts.** The rows past live would repeat what an earlier step left in the last live
+    row.
+
+    **Bad**
+
+    ```yaml
+    {name: embeds, axis: tokens, dtype: float32, padding: repeat_last, source: caller}
+    ```
+
+    **Good**
+
+    ```yaml
+    {name: embeds, axis: tokens, dtype: float32, padding: zero, source: caller}
+    ```
+    """
+    for _, slot in slots(family):
+        late = isinstance(slot.source, CallerSource | HookSource)
+        if late and any(isinstance(padding, RepeatLastPadding) for padding in paddings(slot)):
+            yield Finding(
+                slot.span_of("padding"),
+                f"slot '{slot.qualified}' repeats its last live row, which its source, "
+                f"{source_word(slot.source)}, writes after the padding",
+                "pad with zero or {fill: e}",
+            )
 
 
 @checked("PPC203", "mixed-resets", cases=(2,), warning=True)

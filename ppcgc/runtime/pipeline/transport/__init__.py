@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import torch
 
@@ -14,20 +15,30 @@ from ppcgc.runtime.pipeline.transport.captured import CapturedTransport
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 from ppcgc.runtime.pipeline.transport.symmetric import SymmetricTransport
 
-__all__ = ["NAMES", "Transfer", "Transport", "check_transport", "open_transport"]
+__all__ = ["NAMES", "Transfer", "Transport", "check_transports", "open_transport"]
 
 _KINDS = {kind.name: kind for kind in (EagerTransport, CapturedTransport, SymmetricTransport)}
 NAMES = tuple(_KINDS)
 
 
-def check_transport(name: str, device: torch.device) -> None:
-    """Raises TransportError for a transport that is unknown, or not to be had on the device."""
-    if name not in _KINDS:
-        raise TransportError(f"transport {name!r}: one of {', '.join(NAMES)}")
-    if name != "eager" and device.type != "cuda":
+def check_transports(names: Sequence[str], device: torch.device) -> None:
+    """Raises TransportError for one that is unknown, or not to be had on the device.
+
+    ``symmetric`` goes alone: the runners of a rank share their blocks, and its sender would not
+    know that another transport has written there since.
+    """
+    for name in names:
+        if name not in _KINDS:
+            raise TransportError(f"transport {name!r}: one of {', '.join(NAMES)}")
+        if name != "eager" and device.type != "cuda":
+            raise TransportError(
+                f"transport {name} needs GPUs and NCCL, the stage is on {device} and hands over "
+                "by gloo; use `transport: eager` there"
+            )
+    if "symmetric" in names and len(set(names)) > 1:
         raise TransportError(
-            f"transport {name} needs GPUs and NCCL, the stage is on {device} and hands over by "
-            "gloo; use `transport: eager` there"
+            f"transports {', '.join(names)}: `symmetric` cannot be mixed with another; give all "
+            "runners one"
         )
     if device.type == "cuda":
         # see Note [multicast stays off] in ``symmetric``; read when a communicator is made
@@ -41,6 +52,5 @@ def open_transport(
     outgoing: Edge | None,
     faults: Faults,
 ) -> Transport:
-    """A transport over these edges. Raises TransportError."""
-    check_transport(name, device)
+    """A transport over these edges; the name was checked."""
     return _KINDS[name](device, incoming, outgoing, faults)

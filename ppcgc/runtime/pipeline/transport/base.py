@@ -66,6 +66,27 @@ class Transport(Protocol):
         """What was received last has been read, or will have been by what is queued."""
         ...
 
+    def replayed(self, step: int) -> Transfer | None:
+        """What the replay that was queued last receives by itself, with ``in_graph``."""
+        ...
+
+
+class Queued:
+    """A transfer that this rank's stream does itself; an event tells when it has happened."""
+
+    def __init__(self, faults: Faults, edge: Edge, step: int, device: torch.device) -> None:
+        self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
+        self._event.record(torch.cuda.current_stream(device))
+        self._faults, self._edge, self._step = faults, edge, step
+
+    def wait(self) -> None:
+        return None
+
+    def confirm(self) -> None:
+        self._faults.poll(
+            self._event.query, peer=self._edge.stage, step=self._step, what="the boundary"
+        )
+
 
 class Ends:
     """What transports share: the edges of this rank, and plain memory for its blocks."""
@@ -93,6 +114,9 @@ class Ends:
         return body
 
     def release(self) -> None:
+        return None
+
+    def replayed(self, step: int) -> Transfer | None:
         return None
 
 

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ppcgc.runtime.pipeline.groups import Edge
+from ppcgc.runtime.pipeline.transport.base import Queued, Transfer
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 
 
@@ -33,6 +34,11 @@ class CapturedTransport(EagerTransport):
         if self.outgoing is not None:
             _send(byte, self.outgoing)
         torch.cuda.synchronize(self.device)
+
+    def replayed(self, step: int) -> Transfer | None:
+        if self.incoming is None:
+            return None
+        return Queued(self.faults, self.incoming, step, self.device)
 
     def around(
         self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None

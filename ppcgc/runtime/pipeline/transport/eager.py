@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ppcgc.runtime.pipeline.faults import Faults
+from ppcgc.runtime.pipeline.faults import Faults, reason_of
 from ppcgc.runtime.pipeline.groups import Edge
 from ppcgc.runtime.pipeline.transport.base import Ends, Transfer, edge_of
 
@@ -68,8 +68,7 @@ class EagerTransport(Ends):
         try:
             (work,) = dist.batch_isend_irecv([dist.P2POp(op, block, edge.peer, edge.group)])
         except RuntimeError as problem:  # the connection is known to be gone already
-            reason = str(problem).splitlines()[0]
             raise self.faults.verdict(
-                peer=edge.stage, step=step, what="the boundary", late=False, why=reason
+                peer=edge.stage, step=step, what="the boundary", late=False, why=reason_of(problem)
             ) from None
         return Message(work, self.device.type == "cuda", self.faults, edge, step)

@@ -16,28 +16,11 @@ from torch import Tensor
 from ppcgc.runtime.errors import TransportError
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Edge
-from ppcgc.runtime.pipeline.transport.base import Transfer, edge_of
+from ppcgc.runtime.pipeline.transport.base import Queued, Transfer, edge_of
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 
 FULL, FREE = 0, 1  # channels of the signal pad
 _SENDER, _RECEIVER = 0, 1  # ranks within the group of an edge
-
-
-class Queued:
-    """A transfer that this rank's stream is past already; an event tells when it happened."""
-
-    def __init__(self, faults: Faults, edge: Edge, step: int, device: torch.device) -> None:
-        self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
-        self._event.record(torch.cuda.current_stream(device))
-        self._faults, self._edge, self._step = faults, edge, step
-
-    def wait(self) -> None:
-        return None
-
-    def confirm(self) -> None:
-        self._faults.poll(
-            self._event.query, peer=self._edge.stage, step=self._step, what="the boundary"
-        )
 
 
 class SymmetricTransport(EagerTransport):
@@ -54,6 +37,8 @@ class SymmetricTransport(EagerTransport):
         self._own: Tensor | None = None  # the sender's half of an edge, only there to meet
         self._remote = torch.empty(0, dtype=torch.uint8, device=device)  # the next rank's block
         self._sent_before = False
+        # a signal that never comes must not occupy the GPU for ever; the host gives up before
+        self._limit_ms = int(2000 * faults.timeout)
 
     def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
         """The incoming block is memory that the rank before can write.
@@ -91,16 +76,16 @@ class SymmetricTransport(EagerTransport):
     def send(self, block: Tensor, step: int) -> Transfer:
         target = edge_of(self.outgoing, "send over")
         if self._sent_before:
-            self._to.wait_signal(_RECEIVER, FREE)
+            self._to.wait_signal(_RECEIVER, FREE, self._limit_ms)
         self._sent_before = True
         self._remote[: block.numel()].copy_(block)
-        self._to.put_signal(_RECEIVER, FULL)
+        self._to.put_signal(_RECEIVER, FULL, self._limit_ms)
         return Queued(self.faults, target, step, self.device)
 
     def receive(self, block: Tensor, step: int) -> Transfer:
         source = edge_of(self.incoming, "receive over")
-        self._from.wait_signal(_SENDER, FULL)
+        self._from.wait_signal(_SENDER, FULL, self._limit_ms)
         return Queued(self.faults, source, step, self.device)
 
     def release(self) -> None:
-        self._from.put_signal(_SENDER, FREE)
+        self._from.put_signal(_SENDER, FREE, self._limit_ms)

@@ -1,17 +1,17 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
 # spec: sha256:3cd225ddd4e59132f210b9cebbc7535eaa17909d9278eea9aeea0397c68391c8
-"""The prefill runner of derived_axes"""
+"""The prefill runner of derived_axes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import FINGERPRINT, Dims
 
 
 class PrefillExtents(NamedTuple):
@@ -21,16 +21,8 @@ class PrefillExtents(NamedTuple):
     halves: int
 
 
-AXES = ("tokens", "halves")
-COLUMNS = AXES
-# where a batch has the live count of an axis
-COUNTS: Mapping[str, str] = {"tokens": "num_tokens"}
-
-# spec.yaml:30: one graph for each padded size; beside it, the live rows of its capture
-BUCKETS: Mapping[PrefillExtents, PrefillExtents] = {
-    PrefillExtents(4, 2): PrefillExtents(4, 2),
-    PrefillExtents(12, 6): PrefillExtents(12, 6),
-}
+# spec.yaml:30: the padded rows of each graph, and the live rows of its capture
+BUCKETS = rt.bucket_table(PrefillExtents, {(4, 2): (4, 2), (12, 6): (12, 6)})
 
 
 class PrefillCounts(Protocol):
@@ -40,28 +32,46 @@ class PrefillCounts(Protocol):
     def num_tokens(self) -> int: ...  # live tokens
 
 
-def extents(batch: PrefillCounts, dims: Dims) -> PrefillExtents:
-    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
-    tokens = rt.live_count(batch.num_tokens, "num_tokens")
-    halves = rt.ceil_div(tokens, 2)
-    return PrefillExtents(tokens, halves)
+class PrefillSteps:
+    """What all stages of the runner share: their graphs, and the one choice of each step."""
 
+    family = "derived_axes"
+    runner = "prefill"
+    fingerprint = FINGERPRINT
+    buckets = BUCKETS
+    axes: ClassVar[tuple[str, ...]] = ("tokens", "halves")
+    columns: ClassVar[tuple[str, ...]] = axes
+    # where a batch has the number of a column
+    counts: ClassVar[Mapping[str, str]] = {"tokens": "num_tokens"}
+    dims: Dims
 
-def choose(live: PrefillExtents, dims: Dims) -> rt.Choice[PrefillExtents]:
-    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
-    tokens = rt.smallest((4, 12), live.tokens)
-    if tokens is None:
-        raise rt.over_capacity("derived_axes.prefill", "tokens", live.tokens, 12, "spec.yaml:29")
-    halves = max(rt.floor_div(tokens, 2), 1)
-    if live.halves > halves:
-        raise rt.over_capacity(
-            "derived_axes.prefill",
-            "halves",
-            live.halves,
-            halves,
-            "spec.yaml:29",
-        )
-    return rt.Choice(PrefillExtents(tokens, halves), rt.Reason.FITS)
+    def extents(self, batch: PrefillCounts) -> PrefillExtents:
+        """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+        tokens = rt.live_count(batch.num_tokens, "num_tokens")
+        halves = rt.ceil_div(tokens, 2)
+        return PrefillExtents(tokens, halves)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        tokens = rt.smallest((4, 12), live.tokens)
+        if tokens is None:
+            raise rt.over_capacity(
+                "derived_axes.prefill",
+                "tokens",
+                live.tokens,
+                12,
+                "spec.yaml:29",
+            )
+        halves = max(rt.floor_div(tokens, 2), 1)
+        if live.halves > halves:
+            raise rt.over_capacity(
+                "derived_axes.prefill",
+                "halves",
+                live.halves,
+                halves,
+                "spec.yaml:29",
+            )
+        return rt.Choice(PrefillExtents(tokens, halves), rt.Reason.FITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,36 +84,19 @@ class PrefillOutputs:
 class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
     """The last stage's outputs at stable addresses, one buffer for all buckets."""
 
-    def buffers(
-        self,
-        arena: rt.DeviceArena,
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillOutputs:
-        return PrefillOutputs(
-            hidden_states=arena.rows(
-                "output.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-        )
+    def table(self, rows: PrefillExtents) -> tuple[rt.TensorInfo, ...]:
+        return (rt.TensorInfo("hidden_states", (rows.tokens, self.dims.hidden), self.dtype),)
 
-    def store(self, result: object, buffers: PrefillOutputs, boundary: object) -> None:
-        rt.store(buffers.hidden_states, result, "hidden_states")
+    def held(self, of: Mapping[str, Tensor]) -> PrefillOutputs:
+        return PrefillOutputs(hidden_states=of["hidden_states"])
+
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return {"hidden_states": result}
 
     def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
-        return PrefillOutputs(
-            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
-        )
-
-    def eager(self, result: object, boundary: object, live: PrefillExtents) -> PrefillOutputs:
-        return PrefillOutputs(
-            hidden_states=rt.check_result(
-                result,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "hidden_states",
-            ),
-        )
+        return PrefillOutputs(hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "hidden_states")
@@ -63,50 +55,15 @@ class PrefillFirstModel(Protocol):
 
 
 class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:32",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="half",
-                line="spec.yaml:33",
-                axes=("halves",),
-                dtype=torch.int32,
-                padding="zero",
-                batch="half",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "input_ids": (rows.tokens,),
-            "half": (rows.halves,),
-        }
+        return {"input_ids": (rows.tokens,), "half": (rows.halves,)}
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "input_ids")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillFirstSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
-        return PrefillFirstSlots(
-            input_ids=host[0],
-            half=arena.rows("slot.half", shapes["half"], full_shapes["half"], torch.int32),
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillFirstSlots:
+        return PrefillFirstSlots(input_ids=of["input_ids"], half=of["half"])
 
     def load(
         self,
@@ -139,20 +96,11 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
 
 
 class _PrefillFirst(
-    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT]
+    PrefillSteps,
+    rt.EntryStage[PrefillExtents, PrefillFirstBatch, Dims, PrefillFirstSlots, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "derived_axes"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillFirstInputs
 
     def __init__(
@@ -166,12 +114,6 @@ class _PrefillFirst(
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: PrefillFirstBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

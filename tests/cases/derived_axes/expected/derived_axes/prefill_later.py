@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "hidden_states")
@@ -60,39 +52,15 @@ class PrefillLaterModel(Protocol):
 
 
 class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, PrefillLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="half",
-                line="spec.yaml:33",
-                axes=("halves",),
-                dtype=torch.int32,
-                padding="zero",
-                batch="half",
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "half")
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "half": (rows.halves,),
-        }
+        return {"half": (rows.halves,)}
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows)
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillLaterSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
-        return PrefillLaterSlots(
-            half=arena.rows("slot.half", shapes["half"], full_shapes["half"], torch.int32),
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillLaterSlots:
+        return PrefillLaterSlots(half=of["half"])
 
     def load(
         self,
@@ -116,26 +84,15 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
         live: PrefillExtents,
     ) -> PrefillLaterSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return PrefillLaterSlots(
-            half=rows.own("half", batch.half),
-        )
+        return PrefillLaterSlots(half=rows.own("half", batch.half))
 
 
 class _PrefillLater(
-    rt.LaterStage[PrefillExtents, PrefillLaterBatch, Dims, PrefillLaterSlots, Boundary, OutT]
+    PrefillSteps,
+    rt.LaterStage[PrefillExtents, PrefillLaterBatch, Dims, PrefillLaterSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "derived_axes"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillLaterInputs
     incoming_type = Received
 
@@ -150,12 +107,6 @@ class _PrefillLater(
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: PrefillLaterBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

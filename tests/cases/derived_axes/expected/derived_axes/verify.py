@@ -1,17 +1,17 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
 # spec: sha256:3cd225ddd4e59132f210b9cebbc7535eaa17909d9278eea9aeea0397c68391c8
-"""The verify runner of derived_axes"""
+"""The verify runner of derived_axes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import FINGERPRINT, Dims
 
 
 class VerifyExtents(NamedTuple):
@@ -23,17 +23,11 @@ class VerifyExtents(NamedTuple):
     pages: int
 
 
-AXES = ("halves", "tokens", "requests", "pages")
-COLUMNS = AXES
-# where a batch has the live count of an axis
-COUNTS: Mapping[str, str] = {"requests": "num_requests", "pages": "num_pages"}
-
-# spec.yaml:16: one graph for each padded size; beside it, the live rows of its capture
-BUCKETS: Mapping[VerifyExtents, VerifyExtents] = {
-    VerifyExtents(6, 3, 1, 2): VerifyExtents(2, 3, 1, 2),
-    VerifyExtents(6, 6, 2, 4): VerifyExtents(3, 6, 2, 4),
-    VerifyExtents(6, 12, 4, 8): VerifyExtents(6, 12, 4, 8),
-}
+# spec.yaml:16: the padded rows of each graph, and the live rows of its capture
+BUCKETS = rt.bucket_table(
+    VerifyExtents,
+    {(6, 3, 1, 2): (2, 3, 1, 2), (6, 6, 2, 4): (3, 6, 2, 4), (6, 12, 4, 8): (6, 12, 4, 8)},
+)
 
 
 class VerifyCounts(Protocol):
@@ -45,37 +39,54 @@ class VerifyCounts(Protocol):
     def num_pages(self) -> int: ...  # live pages
 
 
-def extents(batch: VerifyCounts, dims: Dims) -> VerifyExtents:
-    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
-    requests = rt.live_count(batch.num_requests, "num_requests")
-    tokens = requests * 3
-    halves = rt.ceil_div(tokens, 2)
-    pages = rt.live_count(batch.num_pages, "num_pages")
-    return VerifyExtents(halves, tokens, requests, pages)
+class VerifySteps:
+    """What all stages of the runner share: their graphs, and the one choice of each step."""
 
+    family = "derived_axes"
+    runner = "verify"
+    fingerprint = FINGERPRINT
+    buckets = BUCKETS
+    axes: ClassVar[tuple[str, ...]] = ("halves", "tokens", "requests", "pages")
+    columns: ClassVar[tuple[str, ...]] = axes
+    # where a batch has the number of a column
+    counts: ClassVar[Mapping[str, str]] = {"requests": "num_requests", "pages": "num_pages"}
+    dims: Dims
 
-def choose(live: VerifyExtents, dims: Dims) -> rt.Choice[VerifyExtents]:
-    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
-    if not (live.pages >= live.requests or live.requests == 0):
-        raise rt.broken_limit(
-            "derived_axes.verify",
-            "pages >= requests or requests == 0",
-            "spec.yaml:17",
-            live,
-        )
-    if not (not live.requests == 3):
-        raise rt.broken_limit("derived_axes.verify", "not (requests == 3)", "spec.yaml:17", live)
-    halves = 6
-    if live.halves > halves:
-        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "halves")
-    requests = rt.smallest((1, 2, 4), live.requests)
-    if requests is None:
-        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
-    tokens = requests * 3
-    pages = requests * 2
-    if live.pages > pages:
-        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "pages")
-    return rt.Choice(VerifyExtents(halves, tokens, requests, pages), rt.Reason.FITS)
+    def extents(self, batch: VerifyCounts) -> VerifyExtents:
+        """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+        requests = rt.live_count(batch.num_requests, "num_requests")
+        tokens = requests * 3
+        halves = rt.ceil_div(tokens, 2)
+        pages = rt.live_count(batch.num_pages, "num_pages")
+        return VerifyExtents(halves, tokens, requests, pages)
+
+    def choose(self, live: VerifyExtents) -> rt.Choice[VerifyExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        if not (live.pages >= live.requests or live.requests == 0):
+            raise rt.broken_limit(
+                "derived_axes.verify",
+                "pages >= requests or requests == 0",
+                "spec.yaml:17",
+                live,
+            )
+        if live.requests == 3:
+            raise rt.broken_limit(
+                "derived_axes.verify",
+                "not (requests == 3)",
+                "spec.yaml:17",
+                live,
+            )
+        halves = 6
+        if live.halves > halves:
+            return rt.Choice(None, rt.Reason.OVER_CAPACITY, "halves")
+        requests = rt.smallest((1, 2, 4), live.requests)
+        if requests is None:
+            return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
+        tokens = requests * 3
+        pages = requests * 2
+        if live.pages > pages:
+            return rt.Choice(None, rt.Reason.OVER_CAPACITY, "pages")
+        return rt.Choice(VerifyExtents(halves, tokens, requests, pages), rt.Reason.FITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,36 +99,19 @@ class VerifyOutputs:
 class VerifyResults(rt.Outputs[VerifyExtents, VerifyOutputs]):
     """The last stage's outputs at stable addresses, one buffer for all buckets."""
 
-    def buffers(
-        self,
-        arena: rt.DeviceArena,
-        rows: VerifyExtents,
-        full: VerifyExtents,
-    ) -> VerifyOutputs:
-        return VerifyOutputs(
-            hidden_states=arena.rows(
-                "output.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-        )
+    def table(self, rows: VerifyExtents) -> tuple[rt.TensorInfo, ...]:
+        return (rt.TensorInfo("hidden_states", (rows.tokens, self.dims.hidden), self.dtype),)
 
-    def store(self, result: object, buffers: VerifyOutputs, boundary: object) -> None:
-        rt.store(buffers.hidden_states, result, "hidden_states")
+    def held(self, of: Mapping[str, Tensor]) -> VerifyOutputs:
+        return VerifyOutputs(hidden_states=of["hidden_states"])
+
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return {"hidden_states": result}
 
     def trim(self, buffers: VerifyOutputs, live: VerifyExtents) -> VerifyOutputs:
-        return VerifyOutputs(
-            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
-        )
-
-    def eager(self, result: object, boundary: object, live: VerifyExtents) -> VerifyOutputs:
-        return VerifyOutputs(
-            hidden_states=rt.check_result(
-                result,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "hidden_states",
-            ),
-        )
+        return VerifyOutputs(hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens))

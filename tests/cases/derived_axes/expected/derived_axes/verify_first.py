@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims
-from .verify import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    VerifyExtents,
-    VerifyOutputs,
-    VerifyResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .verify import VerifyExtents, VerifyOutputs, VerifyResults, VerifySteps
+from .verify_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "hidden_states")
@@ -71,47 +63,9 @@ class VerifyFirstModel(Protocol):
 
 
 class VerifyFirstInputs(rt.Inputs[VerifyExtents, VerifyFirstBatch, Dims, VerifyFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:20",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="lengths",
-                line="spec.yaml:21",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="fill",
-                batch="lengths",
-                host=True,
-                fill="1 if live.requests > 2 else 0",
-            ),
-            rt.SlotInfo(
-                name="table",
-                line="spec.yaml:22",
-                axes=("pages",),
-                dtype=torch.int32,
-                padding="zero",
-                batch="table",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="half",
-                line="spec.yaml:23",
-                axes=("halves",),
-                dtype=torch.int32,
-                padding="zero",
-                batch="half",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: VerifyExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -121,22 +75,12 @@ class VerifyFirstInputs(rt.Inputs[VerifyExtents, VerifyFirstBatch, Dims, VerifyF
             "half": (rows.halves,),
         }
 
-    def host_slots(self, rows: VerifyExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "input_ids", "lengths", "table")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: VerifyExtents,
-        full: VerifyExtents,
-    ) -> VerifyFirstSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> VerifyFirstSlots:
         return VerifyFirstSlots(
-            input_ids=host[0],
-            lengths=host[1],
-            table=host[2],
-            half=arena.rows("slot.half", shapes["half"], full_shapes["half"], torch.int32),
+            input_ids=of["input_ids"],
+            lengths=of["lengths"],
+            table=of["table"],
+            half=of["half"],
         )
 
     def load(
@@ -176,19 +120,12 @@ class VerifyFirstInputs(rt.Inputs[VerifyExtents, VerifyFirstBatch, Dims, VerifyF
         )
 
 
-class _VerifyFirst(rt.EntryStage[VerifyExtents, VerifyFirstBatch, Dims, VerifyFirstSlots, OutT]):
+class _VerifyFirst(
+    VerifySteps,
+    rt.EntryStage[VerifyExtents, VerifyFirstBatch, Dims, VerifyFirstSlots, OutT],
+):
     """What the places of this kind share."""
 
-    family = "derived_axes"
-    runner = "verify"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = VerifyFirstInputs
 
     def __init__(
@@ -202,12 +139,6 @@ class _VerifyFirst(rt.EntryStage[VerifyExtents, VerifyFirstBatch, Dims, VerifyFi
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: VerifyFirstBatch) -> VerifyExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: VerifyExtents) -> rt.Choice[VerifyExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims
-from .verify import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    VerifyExtents,
-    VerifyOutputs,
-    VerifyResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .verify import VerifyExtents, VerifyOutputs, VerifyResults, VerifySteps
+from .verify_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "hidden_states")
@@ -68,62 +60,15 @@ class VerifyLaterModel(Protocol):
 
 
 class VerifyLaterInputs(rt.Inputs[VerifyExtents, VerifyLaterBatch, Dims, VerifyLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="lengths",
-                line="spec.yaml:21",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="fill",
-                batch="lengths",
-                host=True,
-                fill="1 if live.requests > 2 else 0",
-            ),
-            rt.SlotInfo(
-                name="table",
-                line="spec.yaml:22",
-                axes=("pages",),
-                dtype=torch.int32,
-                padding="zero",
-                batch="table",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="half",
-                line="spec.yaml:23",
-                axes=("halves",),
-                dtype=torch.int32,
-                padding="zero",
-                batch="half",
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "lengths", "table", "half")
 
     def shapes(self, rows: VerifyExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "lengths": (rows.requests,),
-            "table": (rows.pages,),
-            "half": (rows.halves,),
-        }
+        return {"lengths": (rows.requests,), "table": (rows.pages,), "half": (rows.halves,)}
 
-    def host_slots(self, rows: VerifyExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "lengths", "table")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: VerifyExtents,
-        full: VerifyExtents,
-    ) -> VerifyLaterSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
-        return VerifyLaterSlots(
-            lengths=host[0],
-            table=host[1],
-            half=arena.rows("slot.half", shapes["half"], full_shapes["half"], torch.int32),
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> VerifyLaterSlots:
+        return VerifyLaterSlots(lengths=of["lengths"], table=of["table"], half=of["half"])
 
     def load(
         self,
@@ -160,20 +105,11 @@ class VerifyLaterInputs(rt.Inputs[VerifyExtents, VerifyLaterBatch, Dims, VerifyL
 
 
 class _VerifyLater(
-    rt.LaterStage[VerifyExtents, VerifyLaterBatch, Dims, VerifyLaterSlots, Boundary, OutT]
+    VerifySteps,
+    rt.LaterStage[VerifyExtents, VerifyLaterBatch, Dims, VerifyLaterSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "derived_axes"
-    runner = "verify"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = VerifyLaterInputs
     incoming_type = Received
 
@@ -188,12 +124,6 @@ class _VerifyLater(
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: VerifyLaterBatch) -> VerifyExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: VerifyExtents) -> rt.Choice[VerifyExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,8 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims
-from .step import AXES, BUCKETS, COLUMNS, COUNTS, StepExtents, choose, extents
+from .family import Dims
+from .step import StepExtents, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "hidden_states")
@@ -47,50 +49,15 @@ class StepFirstModel(Protocol):
 
 
 class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:16",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="positions",
-                line="spec.yaml:17",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="positions",
-                host=True,
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "input_ids": (rows.tokens,),
-            "positions": (rows.tokens,),
-        }
+        return {"input_ids": (rows.tokens,), "positions": (rows.tokens,)}
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "input_ids", "positions")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepFirstSlots:
-        return StepFirstSlots(
-            input_ids=host[0],
-            positions=host[1],
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> StepFirstSlots:
+        return StepFirstSlots(input_ids=of["input_ids"], positions=of["positions"])
 
     def load(
         self,
@@ -116,19 +83,9 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         )
 
 
-class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
+class _StepFirst(StepSteps, rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
     """What the places of this kind share."""
 
-    family = "explicit_ranges"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepFirstInputs
 
     def __init__(
@@ -142,12 +99,6 @@ class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepFirstBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "hidden_states")
@@ -54,39 +46,15 @@ class StepLaterModel(Protocol):
 
 
 class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="positions",
-                line="spec.yaml:17",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="positions",
-                host=True,
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "positions")
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "positions": (rows.tokens,),
-        }
+        return {"positions": (rows.tokens,)}
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "positions")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepLaterSlots:
-        return StepLaterSlots(
-            positions=host[0],
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> StepLaterSlots:
+        return StepLaterSlots(positions=of["positions"])
 
     def load(
         self,
@@ -104,24 +72,15 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
 
     def bind(self, batch: StepLaterBatch, boundary: Boundary, live: StepExtents) -> StepLaterSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return StepLaterSlots(
-            positions=rows.upload("positions", batch.positions),
-        )
+        return StepLaterSlots(positions=rows.upload("positions", batch.positions))
 
 
-class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT]):
+class _StepLater(
+    StepSteps,
+    rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT],
+):
     """What the places of this kind share."""
 
-    family = "explicit_ranges"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepLaterInputs
     incoming_type = Received
 
@@ -136,12 +95,6 @@ class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepLaterBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

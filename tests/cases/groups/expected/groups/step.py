@@ -1,17 +1,17 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
 # spec: sha256:4e8babb2282f3b38e72cec01863cae96fb382c2a3547048b9425eca49473933b
-"""The step runner of groups"""
+"""The step runner of groups."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import FINGERPRINT, Dims
 
 
 class StepExtents(NamedTuple):
@@ -20,16 +20,8 @@ class StepExtents(NamedTuple):
     tokens: int
 
 
-AXES = ("tokens",)
-COLUMNS = AXES
-# where a batch has the live count of an axis
-COUNTS: Mapping[str, str] = {"tokens": "num_tokens"}
-
-# spec.yaml:13: one graph for each padded size; beside it, the live rows of its capture
-BUCKETS: Mapping[StepExtents, StepExtents] = {
-    StepExtents(2): StepExtents(2),
-    StepExtents(4): StepExtents(4),
-}
+# spec.yaml:13: the padded rows of each graph, and the live rows of its capture
+BUCKETS = rt.bucket_table(StepExtents, {(2,): (2,), (4,): (4,)})
 
 
 class StepCounts(Protocol):
@@ -39,18 +31,30 @@ class StepCounts(Protocol):
     def num_tokens(self) -> int: ...  # live tokens
 
 
-def extents(batch: StepCounts, dims: Dims) -> StepExtents:
-    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
-    tokens = rt.live_count(batch.num_tokens, "num_tokens")
-    return StepExtents(tokens)
+class StepSteps:
+    """What all stages of the runner share: their graphs, and the one choice of each step."""
 
+    family = "groups"
+    runner = "step"
+    fingerprint = FINGERPRINT
+    buckets = BUCKETS
+    axes: ClassVar[tuple[str, ...]] = ("tokens",)
+    columns: ClassVar[tuple[str, ...]] = axes
+    # where a batch has the number of a column
+    counts: ClassVar[Mapping[str, str]] = {"tokens": "num_tokens"}
+    dims: Dims
 
-def choose(live: StepExtents, dims: Dims) -> rt.Choice[StepExtents]:
-    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
-    tokens = rt.smallest((2, 4), live.tokens)
-    if tokens is None:
-        raise rt.over_capacity("groups.step", "tokens", live.tokens, 4, "spec.yaml:12")
-    return rt.Choice(StepExtents(tokens), rt.Reason.FITS)
+    def extents(self, batch: StepCounts) -> StepExtents:
+        """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+        tokens = rt.live_count(batch.num_tokens, "num_tokens")
+        return StepExtents(tokens)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        tokens = rt.smallest((2, 4), live.tokens)
+        if tokens is None:
+            raise rt.over_capacity("groups.step", "tokens", live.tokens, 4, "spec.yaml:12")
+        return rt.Choice(StepExtents(tokens), rt.Reason.FITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,31 +67,19 @@ class StepOutputs:
 class StepResults(rt.Outputs[StepExtents, StepOutputs]):
     """The last stage's outputs at stable addresses, one buffer for all buckets."""
 
-    def buffers(self, arena: rt.DeviceArena, rows: StepExtents, full: StepExtents) -> StepOutputs:
-        return StepOutputs(
-            hidden_states=arena.rows(
-                "output.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-        )
+    def table(self, rows: StepExtents) -> tuple[rt.TensorInfo, ...]:
+        return (rt.TensorInfo("hidden_states", (rows.tokens, self.dims.hidden), self.dtype),)
 
-    def store(self, result: object, buffers: StepOutputs, boundary: object) -> None:
-        rt.store(buffers.hidden_states, result, "hidden_states")
+    def held(self, of: Mapping[str, Tensor]) -> StepOutputs:
+        return StepOutputs(hidden_states=of["hidden_states"])
+
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return {"hidden_states": result}
 
     def trim(self, buffers: StepOutputs, live: StepExtents) -> StepOutputs:
-        return StepOutputs(
-            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
-        )
-
-    def eager(self, result: object, boundary: object, live: StepExtents) -> StepOutputs:
-        return StepOutputs(
-            hidden_states=rt.check_result(
-                result,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "hidden_states",
-            ),
-        )
+        return StepOutputs(hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "hidden_states")
@@ -66,6 +58,7 @@ class StepFirstSpecSlots(rt.SlotView):
 class StepFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
+    # The ids of the tokens.
     input_ids: Tensor  # [tokens] int64, spec.yaml:15
     attn: StepFirstAttnSlots  # a group
     spec: StepFirstSpecSlots  # a group
@@ -85,55 +78,9 @@ class StepFirstModel(Protocol):
 
 
 class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:15",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-            ),
-            rt.SlotInfo(
-                name="attn.positions",
-                line="spec.yaml:16",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="spec.draft",
-                line="spec.yaml:17",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="draft",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="attn.window",
-                line="spec.yaml:18",
-                axes=(),
-                dtype=torch.int32,
-                padding="none",
-                source="const",
-                rule="dims.hidden * 2",
-            ),
-            rt.SlotInfo(
-                name="attn.mask",
-                line="spec.yaml:19",
-                axes=("tokens",),
-                dtype=torch.bool,
-                padding="fill",
-                batch="mask",
-                fill="false",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -144,43 +91,18 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
             "attn.mask": (rows.tokens,),
         }
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "attn.positions", "spec.draft")
+    def initials(self) -> dict[str, float]:
+        return {"attn.window": self.dims.hidden * 2}
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepFirstSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> StepFirstSlots:
         return StepFirstSlots(
-            input_ids=arena.rows(
-                "slot.input_ids",
-                shapes["input_ids"],
-                full_shapes["input_ids"],
-                torch.int64,
-            ),
+            input_ids=of["input_ids"],
             attn=StepFirstAttnSlots(
-                positions=host[0],
-                window=arena.rows(
-                    "slot.attn.window",
-                    shapes["attn.window"],
-                    full_shapes["attn.window"],
-                    torch.int32,
-                    initial=self.dims.hidden * 2,
-                ),
-                mask=arena.rows(
-                    "slot.attn.mask",
-                    shapes["attn.mask"],
-                    full_shapes["attn.mask"],
-                    torch.bool,
-                ),
+                positions=of["attn.positions"],
+                window=of["attn.window"],
+                mask=of["attn.mask"],
             ),
-            spec=StepFirstSpecSlots(
-                draft=host[1],
-            ),
+            spec=StepFirstSpecSlots(draft=of["spec.draft"]),
         )
 
     def load(
@@ -214,25 +136,13 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
                 window=rows.filled("attn.window", self.dims.hidden * 2),
                 mask=rows.own("attn.mask", batch.mask),
             ),
-            spec=StepFirstSpecSlots(
-                draft=rows.upload("spec.draft", batch.draft),
-            ),
+            spec=StepFirstSpecSlots(draft=rows.upload("spec.draft", batch.draft)),
         )
 
 
-class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
+class _StepFirst(StepSteps, rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
     """What the places of this kind share."""
 
-    family = "groups"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepFirstInputs
 
     def __init__(
@@ -246,12 +156,6 @@ class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepFirstBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "positions", "batch", "hidden_states")
@@ -82,47 +74,9 @@ class StepLaterModel(Protocol):
 
 
 class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="attn.positions",
-                line="spec.yaml:16",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="positions",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="spec.draft",
-                line="spec.yaml:17",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="draft",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="attn.window",
-                line="spec.yaml:18",
-                axes=(),
-                dtype=torch.int32,
-                padding="none",
-                source="const",
-                rule="dims.hidden * 2",
-            ),
-            rt.SlotInfo(
-                name="attn.mask",
-                line="spec.yaml:19",
-                axes=("tokens",),
-                dtype=torch.bool,
-                padding="fill",
-                batch="mask",
-                fill="false",
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "attn.positions", "spec.draft", "attn.window", "attn.mask")
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -132,37 +86,17 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
             "attn.mask": (rows.tokens,),
         }
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "attn.positions", "spec.draft")
+    def initials(self) -> dict[str, float]:
+        return {"attn.window": self.dims.hidden * 2}
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepLaterSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> StepLaterSlots:
         return StepLaterSlots(
             attn=StepLaterAttnSlots(
-                positions=host[0],
-                window=arena.rows(
-                    "slot.attn.window",
-                    shapes["attn.window"],
-                    full_shapes["attn.window"],
-                    torch.int32,
-                    initial=self.dims.hidden * 2,
-                ),
-                mask=arena.rows(
-                    "slot.attn.mask",
-                    shapes["attn.mask"],
-                    full_shapes["attn.mask"],
-                    torch.bool,
-                ),
+                positions=of["attn.positions"],
+                window=of["attn.window"],
+                mask=of["attn.mask"],
             ),
-            spec=StepLaterSpecSlots(
-                draft=host[1],
-            ),
+            spec=StepLaterSpecSlots(draft=of["spec.draft"]),
         )
 
     def load(
@@ -192,25 +126,16 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
                 window=rows.filled("attn.window", self.dims.hidden * 2),
                 mask=rows.own("attn.mask", batch.mask),
             ),
-            spec=StepLaterSpecSlots(
-                draft=rows.upload("spec.draft", batch.draft),
-            ),
+            spec=StepLaterSpecSlots(draft=rows.upload("spec.draft", batch.draft)),
         )
 
 
-class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT]):
+class _StepLater(
+    StepSteps,
+    rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT],
+):
     """What the places of this kind share."""
 
-    family = "groups"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepLaterInputs
     incoming_type = Received
 
@@ -225,12 +150,6 @@ class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepLaterBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

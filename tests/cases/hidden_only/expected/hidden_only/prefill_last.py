@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, Received
-from .family import FINGERPRINT, Dims
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "inputs_embeds")
@@ -62,41 +54,15 @@ class PrefillLastModel(Protocol):
 
 
 class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="last_token",
-                line="spec.yaml:22",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                of_axis="tokens",
-                batch="last_token",
-                host=True,
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "last_token")
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "last_token": (rows.requests,),
-        }
+        return {"last_token": (rows.requests,)}
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "last_token")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillLastSlots:
-        return PrefillLastSlots(
-            last_token=host[0],
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillLastSlots:
+        return PrefillLastSlots(last_token=of["last_token"])
 
     def load(
         self,
@@ -120,28 +86,17 @@ class PrefillLastInputs(rt.Inputs[PrefillExtents, PrefillLastBatch, Dims, Prefil
         live: PrefillExtents,
     ) -> PrefillLastSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        slots = PrefillLastSlots(
-            last_token=rows.upload("last_token", batch.last_token),
-        )
+        slots = PrefillLastSlots(last_token=rows.upload("last_token", batch.last_token))
         rows.check_index("last_token", live.tokens)
         return slots
 
 
 class _PrefillLast(
-    rt.LaterStage[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots, Boundary, OutT]
+    PrefillSteps,
+    rt.LaterStage[PrefillExtents, PrefillLastBatch, Dims, PrefillLastSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "hidden_only"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillLastInputs
     incoming_type = Received
 
@@ -156,12 +111,6 @@ class _PrefillLast(
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: PrefillLastBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,8 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims
-from .prefill import AXES, BUCKETS, COLUMNS, COUNTS, PrefillExtents, choose, extents
+from .family import Dims
+from .prefill import PrefillExtents, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "inputs_embeds")
@@ -35,7 +37,6 @@ class PrefillMiddleSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
 
-
 class PrefillMiddleModel(Protocol):
     """What the model's forward must take."""
 
@@ -49,26 +50,14 @@ class PrefillMiddleModel(Protocol):
 
 
 class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-        )
+    facts = rt.facts_of(SLOTS)
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
-        return {
-        }
+        return {}
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows)
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillMiddleSlots:
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillMiddleSlots:
         return PrefillMiddleSlots()
 
     def load(
@@ -93,20 +82,11 @@ class PrefillMiddleInputs(rt.Inputs[PrefillExtents, PrefillMiddleBatch, Dims, Pr
 
 
 class _PrefillMiddle(
-    rt.LaterStage[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots, Boundary, OutT]
+    PrefillSteps,
+    rt.LaterStage[PrefillExtents, PrefillMiddleBatch, Dims, PrefillMiddleSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "hidden_only"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillMiddleInputs
     incoming_type = Received
 
@@ -121,12 +101,6 @@ class _PrefillMiddle(
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: PrefillMiddleBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -11,18 +12,9 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import FINGERPRINT, Dims
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "inputs_embeds")
@@ -64,53 +56,15 @@ class PrefillOnlyModel(Protocol):
 
 
 class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:21",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="last_token",
-                line="spec.yaml:22",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                of_axis="tokens",
-                batch="last_token",
-                host=True,
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "input_ids": (rows.tokens,),
-            "last_token": (rows.requests,),
-        }
+        return {"input_ids": (rows.tokens,), "last_token": (rows.requests,)}
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "input_ids", "last_token")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillOnlySlots:
-        return PrefillOnlySlots(
-            input_ids=host[0],
-            last_token=host[1],
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillOnlySlots:
+        return PrefillOnlySlots(input_ids=of["input_ids"], last_token=of["last_token"])
 
     def load(
         self,
@@ -146,19 +100,12 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
         return slots
 
 
-class _PrefillOnly(rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots, OutT]):
+class _PrefillOnly(
+    PrefillSteps,
+    rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, PrefillOnlySlots, OutT],
+):
     """What the places of this kind share."""
 
-    family = "hidden_only"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillOnlyInputs
 
     def __init__(
@@ -172,12 +119,6 @@ class _PrefillOnly(rt.EntryStage[PrefillExtents, PrefillOnlyBatch, Dims, Prefill
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: PrefillOnlyBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

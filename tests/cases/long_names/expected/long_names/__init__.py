@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:5bd96e4653f8d40aa862a70fb2d9ee47566c099524416e4437b9b3c9e69a758d
+# spec: sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422
 """Names of sixty characters, as long as the language allows, wherever a name can stand; and a
 sentence that is longer than one line of a docstring can be.
 """

@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:5bd96e4653f8d40aa862a70fb2d9ee47566c099524416e4437b9b3c9e69a758d
+# spec: sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from torch import Tensor
 
 rt.require_abi(1, __name__)
 
-FINGERPRINT = "sha256:5bd96e4653f8d40aa862a70fb2d9ee47566c099524416e4437b9b3c9e69a758d"
+FINGERPRINT = "sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dims:
     """Sizes that are known when a runner is built."""
 
-    dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: int  # config.abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde.abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde, spec.yaml:4
+    # config.abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde.abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde, spec.yaml:4
+    dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: int
     kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: int  # given at build, spec.yaml:4
-    layer_count: int  # config.abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde, spec.yaml:11
+    # config.layers_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde, spec.yaml:11
+    layer_count: int
 
     @classmethod
     def from_config(
@@ -32,9 +34,18 @@ class Dims:
         kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: int,
     ) -> Dims:
         """Read the sizes from a model's config. Raises DimError for one that is not there."""
-        dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ = rt.config_int(config, "abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde.abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde")
-        kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ = rt.build_int("kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_", kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_)
-        layer_count = rt.config_int(config, "abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde")
+        dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ = rt.config_int(
+            config,
+            "abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde.abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde",
+        )
+        kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ = rt.build_int(
+            "kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
+            kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+        )
+        layer_count = rt.config_int(
+            config,
+            "layers_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde",
+        )
         return cls(
             dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
@@ -46,7 +57,8 @@ class Dims:
 class State:
     """Tensors that the graphs write in place. Their rows stand in dimension 0."""
 
-    st_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Sequence[Tensor]  # rows 0 belong to padding, spec.yaml:9
+    # rows 0 belong to padding, spec.yaml:9
+    st_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Sequence[Tensor]
 
     def check(self, dims: Dims, device: torch.device) -> None:
         """Raises StateError for a tensor with other rows or on another device."""

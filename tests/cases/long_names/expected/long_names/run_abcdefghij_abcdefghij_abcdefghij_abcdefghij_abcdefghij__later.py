@@ -1,11 +1,12 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:5bd96e4653f8d40aa862a70fb2d9ee47566c099524416e4437b9b3c9e69a758d
+# spec: sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422
 """long_names.run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, middle and last
 stages: slots, how a batch fills them, runners.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -14,18 +15,14 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims, State
+from .family import Dims, State
 from .run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
     RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
     RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijOutputs,
     RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijResults,
-    choose,
-    extents,
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSteps,
 )
+from .run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij__slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = (
@@ -37,40 +34,54 @@ KEYWORDS = (
 OutT = TypeVar("OutT")
 
 
-class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatchAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcde(Protocol):
+class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatchAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcde(
+    Protocol,
+):
     """What a batch must offer: any object with these attributes will do."""
 
+    # live tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
     @property
-    def num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> int: ...  # live tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+    def num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> int: ...
+    # live req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
     @property
-    def req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> int: ...  # live req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+    def req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> int: ...
 
 
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatch(Protocol):
     """What a batch must offer: any object with these attributes will do."""
 
     @property
-    def abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde(self) -> RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatchAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcde: ...
+    def abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcde(
+        self,
+    ) -> RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatchAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcde: ...
+    # [req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1] int32, spec.yaml:22
     @property
-    def cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> rt.HostSource: ...  # [req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1] int32, spec.yaml:22
+    def cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> rt.HostSource: ...
+    # [tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_] model, spec.yaml:23
     @property
-    def mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> Tensor: ...  # [tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_] model, spec.yaml:23
+    def mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots(rt.SlotView):
+class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots(
+    rt.SlotView,
+):
     """The group grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ of the slots."""
 
-    mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor  # [tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_] model, spec.yaml:23
+    # [tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_] model, spec.yaml:23
+    mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor  # [req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1] int32, spec.yaml:22
-    grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots  # a group
-    num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor  # [tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_] int32, spec.yaml:24
+    # [req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1] int32, spec.yaml:22
+    cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor
+    # a group
+    grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots
+    # [tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_] int32, spec.yaml:24
+    num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor
 
 
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterModel(Protocol):
@@ -91,82 +102,50 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterInputs(
         RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatch,
         Dims,
         RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots,
-    ]
+    ],
 ):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-                line="spec.yaml:22",
-                axes=("req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-                batch="cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-                line="spec.yaml:23",
-                axes=("tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",),
-                dtype=None,
-                padding="fill",
-                batch="mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-                fill="live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + padded.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-            ),
-            rt.SlotInfo(
-                name="num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-                line="spec.yaml:24",
-                axes=("tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",),
-                dtype=torch.int32,
-                padding="none",
-                source="compute",
-                rule="row.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ * live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + padded.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-            ),
-        )
+    facts = rt.facts_of(
+        SLOTS,
+        "cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
+        "grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
+        "num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
+    )
 
     def shapes(
         self,
         rows: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
     ) -> dict[str, tuple[int, ...]]:
         return {
-            "cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_": (rows.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1,),
-            "grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_": (rows.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, self.dims.dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_),
-            "num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_": (rows.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,),
+            "cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_": (
+                rows.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1,
+            ),
+            "grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_": (
+                rows.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+                self.dims.dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+            ),
+            "num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_": (
+                rows.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+            ),
         }
-
-    def host_slots(
-        self,
-        rows: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
-    ) -> tuple[rt.HostSlot, ...]:
-        return self.block(
-            rows,
-            "cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-            "num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-        )
 
     def slots(
         self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
-        full: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
+        of: Mapping[str, Tensor],
     ) -> RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
         return RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots(
-            cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=host[0],
+            cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=of[
+                "cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_"
+            ],
             grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots(
-                mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=arena.rows(
-                    "slot.grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-                    shapes["grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_"],
-                    full_shapes["grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_"],
-                    self.dtype,
-                ),
+                mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=of[
+                    "grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_"
+                ],
             ),
-            num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=host[1],
+            num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=of[
+                "num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_"
+            ],
         )
 
     def load(
@@ -190,15 +169,17 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterInputs(
             batch.cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             live.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1,
         )
-        cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij__rows.pad_repeat_last(live.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1)
+        cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij__rows.pad_repeat_last(
+            live.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1,
+        )
         cu_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij__rows.check_offsets(
             live.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1,
             live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             closed=True,
         )
-        # grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcd
-        # efghij_abcdefghij_abcdefghij_ (spec.yaml:23):
-        # batch.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, then its fill
+        # grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+        # (spec.yaml:23): batch.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, then
+        # its fill
         rt.copy_rows(
             slots.grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             batch.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
@@ -208,12 +189,17 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterInputs(
         rt.pad_fill(
             slots.grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
-            live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + padded.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+            live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+            + padded.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
         )
         # num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ (spec.yaml:24): computed for
         # every padded row
         num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij__rows.set_rows(
-            [row * live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + padded.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ for row in range(padded.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_)],
+            [
+                row * live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+                + live.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+                for row in range(padded.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_)
+            ],
         )
         host.push()
 
@@ -237,7 +223,13 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterInputs(
             ),
             num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_=rows.computed(
                 "num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
-                [row * live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + live.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ for row in range(live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_)],
+                [
+                    row * live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+                    + live.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+                    for row in range(
+                        live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+                    )
+                ],
             ),
         )
         rows.check_offsets(
@@ -249,6 +241,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterInputs(
 
 
 class _RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater(
+    RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSteps,
     rt.LaterStage[
         RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
         RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatch,
@@ -256,20 +249,10 @@ class _RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater(
         RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots,
         Boundary,
         OutT,
-    ]
+    ],
 ):
     """What the places of this kind share."""
 
-    family = "long_names"
-    runner = "run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterInputs
     incoming_type = Received
 
@@ -288,18 +271,6 @@ class _RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater(
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
 
-    def extents(
-        self,
-        batch: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatch,
-    ) -> RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents:
-        return extents(batch, self.dims)
-
-    def choose(
-        self,
-        live: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
-    ) -> rt.Choice[RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents]:
-        return choose(live, self.dims)
-
     def forward(
         self,
         slots: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots,
@@ -314,14 +285,20 @@ class _RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater(
         )
 
 
-class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijMiddle(_RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater[Boundary]):
+class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijMiddle(
+    _RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater[Boundary],
+):
     """A stage between two others: takes a boundary, hands one on."""
 
     place = rt.Place.MIDDLE
     outputs_type = HandedOn
 
 
-class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLast(_RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater[RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijOutputs]):
+class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLast(
+    _RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater[
+        RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijOutputs
+    ],
+):
     """The last stage: takes a boundary, gives the outputs."""
 
     place = rt.Place.LAST

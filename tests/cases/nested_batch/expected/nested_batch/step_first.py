@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "lora", "hidden_states")
@@ -72,7 +64,7 @@ class StepFirstBatchSpec(Protocol):
     """What a batch must offer: any object with these attributes will do."""
 
     @property
-    def info(self) -> StepFirstBatchSpecInfo: ...
+    def info(self) -> StepFirstBatchSpecInfo | None: ...
     @property
     def scale(self) -> Tensor | None: ...  # [tokens] float32, spec.yaml:18
     @property
@@ -127,64 +119,9 @@ class StepFirstModel(Protocol):
 
 
 class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:16",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="text.ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="bias",
-                line="spec.yaml:17",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="spec.info.bias",
-                host=True,
-                absent=1,
-            ),
-            rt.SlotInfo(
-                name="scale",
-                line="spec.yaml:18",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="zero",
-                batch="spec.scale",
-                absent=0.5,
-            ),
-            rt.SlotInfo(
-                name="adapter",
-                line="spec.yaml:19",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="lora.ids",
-            ),
-            rt.SlotInfo(
-                name="grid",
-                line="spec.yaml:20",
-                axes=("images",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="mm.grid",
-            ),
-            rt.SlotInfo(
-                name="whole",
-                line="spec.yaml:21",
-                axes=(),
-                dtype=torch.float32,
-                padding="none",
-                batch="spec.whole",
-                absent=2,
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -196,29 +133,14 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
             "whole": (2,),
         }
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "input_ids", "bias")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepFirstSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> StepFirstSlots:
         return StepFirstSlots(
-            input_ids=host[0],
-            bias=host[1],
-            scale=arena.rows("slot.scale", shapes["scale"], full_shapes["scale"], torch.float32),
-            adapter=arena.rows(
-                "slot.adapter",
-                shapes["adapter"],
-                full_shapes["adapter"],
-                torch.int64,
-            ),
-            grid=arena.rows("slot.grid", shapes["grid"], full_shapes["grid"], torch.int64),
-            whole=arena.rows("slot.whole", shapes["whole"], full_shapes["whole"], torch.float32),
+            input_ids=of["input_ids"],
+            bias=of["bias"],
+            scale=of["scale"],
+            adapter=of["adapter"],
+            grid=of["grid"],
+            whole=of["whole"],
         )
 
     def load(
@@ -234,23 +156,15 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         # input_ids (spec.yaml:16): batch.text.ids, then zero
         input_ids_rows.put(None if batch.text is None else batch.text.ids, live.tokens)
         # bias (spec.yaml:17): batch.spec.info.bias, then zero
-        if (None if batch.spec is None or batch.spec.info is None else batch.spec.info.bias) is None:
+        if batch.spec is None or batch.spec.info is None or batch.spec.info.bias is None:
             bias_rows.set_live(live.tokens, 1)
         else:
-            bias_rows.put(
-                None if batch.spec is None or batch.spec.info is None else batch.spec.info.bias,
-                live.tokens,
-            )
+            bias_rows.put(batch.spec.info.bias, live.tokens)
         # scale (spec.yaml:18): batch.spec.scale, then zero
-        if (None if batch.spec is None else batch.spec.scale) is None:
+        if batch.spec is None or batch.spec.scale is None:
             rt.fill_live(slots.scale, live.tokens, 0.5)
         else:
-            rt.copy_rows(
-                slots.scale,
-                None if batch.spec is None else batch.spec.scale,
-                live.tokens,
-                "scale",
-            )
+            rt.copy_rows(slots.scale, batch.spec.scale, live.tokens, "scale")
         rt.pad_zero(slots.scale, live.tokens)
         # adapter (spec.yaml:19): batch.lora.ids, then zero
         if slots.adapter is not None:  # it is, but for eager steps
@@ -265,10 +179,10 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         rt.copy_rows(slots.grid, None if batch.mm is None else batch.mm.grid, live.images, "grid")
         rt.pad_zero(slots.grid, live.images)
         # whole (spec.yaml:21): batch.spec.whole, no padded rows
-        if (None if batch.spec is None else batch.spec.whole) is None:
+        if batch.spec is None or batch.spec.whole is None:
             rt.fill_whole(slots.whole, 2)
         else:
-            rt.copy_whole(slots.whole, None if batch.spec is None else batch.spec.whole, "whole")
+            rt.copy_whole(slots.whole, batch.spec.whole, "whole")
         host.push()
 
     def bind(self, batch: StepFirstBatch, boundary: None, live: StepExtents) -> StepFirstSlots:
@@ -287,24 +201,14 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         )
 
     def absent(self, batch: StepFirstBatch) -> str | None:
-        if (None if batch.lora is None else batch.lora.ids) is None:
+        if batch.lora is None or batch.lora.ids is None:
             return "adapter"
         return None
 
 
-class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
+class _StepFirst(StepSteps, rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
     """What the places of this kind share."""
 
-    family = "nested_batch"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepFirstInputs
 
     def __init__(
@@ -318,12 +222,6 @@ class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepFirstBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "lora", "hidden_states")
@@ -65,7 +57,7 @@ class StepLaterBatchSpec(Protocol):
     """What a batch must offer: any object with these attributes will do."""
 
     @property
-    def info(self) -> StepLaterBatchSpecInfo: ...
+    def info(self) -> StepLaterBatchSpecInfo | None: ...
     @property
     def scale(self) -> Tensor | None: ...  # [tokens] float32, spec.yaml:18
     @property
@@ -117,55 +109,9 @@ class StepLaterModel(Protocol):
 
 
 class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="bias",
-                line="spec.yaml:17",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="spec.info.bias",
-                host=True,
-                absent=1,
-            ),
-            rt.SlotInfo(
-                name="scale",
-                line="spec.yaml:18",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="zero",
-                batch="spec.scale",
-                absent=0.5,
-            ),
-            rt.SlotInfo(
-                name="adapter",
-                line="spec.yaml:19",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="lora.ids",
-            ),
-            rt.SlotInfo(
-                name="grid",
-                line="spec.yaml:20",
-                axes=("images",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="mm.grid",
-            ),
-            rt.SlotInfo(
-                name="whole",
-                line="spec.yaml:21",
-                axes=(),
-                dtype=torch.float32,
-                padding="none",
-                batch="spec.whole",
-                absent=2,
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "bias", "scale", "adapter", "grid", "whole")
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -176,28 +122,13 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
             "whole": (2,),
         }
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "bias")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepLaterSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> StepLaterSlots:
         return StepLaterSlots(
-            bias=host[0],
-            scale=arena.rows("slot.scale", shapes["scale"], full_shapes["scale"], torch.float32),
-            adapter=arena.rows(
-                "slot.adapter",
-                shapes["adapter"],
-                full_shapes["adapter"],
-                torch.int64,
-            ),
-            grid=arena.rows("slot.grid", shapes["grid"], full_shapes["grid"], torch.int64),
-            whole=arena.rows("slot.whole", shapes["whole"], full_shapes["whole"], torch.float32),
+            bias=of["bias"],
+            scale=of["scale"],
+            adapter=of["adapter"],
+            grid=of["grid"],
+            whole=of["whole"],
         )
 
     def load(
@@ -211,23 +142,15 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         counts, bias_rows = host.begin()
         counts.set_rows(live)
         # bias (spec.yaml:17): batch.spec.info.bias, then zero
-        if (None if batch.spec is None or batch.spec.info is None else batch.spec.info.bias) is None:
+        if batch.spec is None or batch.spec.info is None or batch.spec.info.bias is None:
             bias_rows.set_live(live.tokens, 1)
         else:
-            bias_rows.put(
-                None if batch.spec is None or batch.spec.info is None else batch.spec.info.bias,
-                live.tokens,
-            )
+            bias_rows.put(batch.spec.info.bias, live.tokens)
         # scale (spec.yaml:18): batch.spec.scale, then zero
-        if (None if batch.spec is None else batch.spec.scale) is None:
+        if batch.spec is None or batch.spec.scale is None:
             rt.fill_live(slots.scale, live.tokens, 0.5)
         else:
-            rt.copy_rows(
-                slots.scale,
-                None if batch.spec is None else batch.spec.scale,
-                live.tokens,
-                "scale",
-            )
+            rt.copy_rows(slots.scale, batch.spec.scale, live.tokens, "scale")
         rt.pad_zero(slots.scale, live.tokens)
         # adapter (spec.yaml:19): batch.lora.ids, then zero
         if slots.adapter is not None:  # it is, but for eager steps
@@ -242,10 +165,10 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         rt.copy_rows(slots.grid, None if batch.mm is None else batch.mm.grid, live.images, "grid")
         rt.pad_zero(slots.grid, live.images)
         # whole (spec.yaml:21): batch.spec.whole, no padded rows
-        if (None if batch.spec is None else batch.spec.whole) is None:
+        if batch.spec is None or batch.spec.whole is None:
             rt.fill_whole(slots.whole, 2)
         else:
-            rt.copy_whole(slots.whole, None if batch.spec is None else batch.spec.whole, "whole")
+            rt.copy_whole(slots.whole, batch.spec.whole, "whole")
         host.push()
 
     def bind(self, batch: StepLaterBatch, boundary: Boundary, live: StepExtents) -> StepLaterSlots:
@@ -263,24 +186,17 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         )
 
     def absent(self, batch: StepLaterBatch) -> str | None:
-        if (None if batch.lora is None else batch.lora.ids) is None:
+        if batch.lora is None or batch.lora.ids is None:
             return "adapter"
         return None
 
 
-class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT]):
+class _StepLater(
+    StepSteps,
+    rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT],
+):
     """What the places of this kind share."""
 
-    family = "nested_batch"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepLaterInputs
     incoming_type = Received
 
@@ -295,12 +211,6 @@ class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepLaterBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -11,18 +12,9 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS: tuple[str, ...] = ("input_ids",)
@@ -53,44 +45,15 @@ class StepOnlyModel(Protocol):
 
 
 class StepOnlyInputs(rt.Inputs[StepExtents, StepOnlyBatch, Dims, StepOnlySlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:13",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "input_ids": (rows.tokens,),
-        }
+        return {"input_ids": (rows.tokens,)}
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows)
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepOnlySlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
-        return StepOnlySlots(
-            input_ids=arena.rows(
-                "slot.input_ids",
-                shapes["input_ids"],
-                full_shapes["input_ids"],
-                torch.int64,
-            ),
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> StepOnlySlots:
+        return StepOnlySlots(input_ids=of["input_ids"])
 
     def load(
         self,
@@ -109,24 +72,12 @@ class StepOnlyInputs(rt.Inputs[StepExtents, StepOnlyBatch, Dims, StepOnlySlots])
 
     def bind(self, batch: StepOnlyBatch, boundary: None, live: StepExtents) -> StepOnlySlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return StepOnlySlots(
-            input_ids=rows.own("input_ids", batch.input_ids),
-        )
+        return StepOnlySlots(input_ids=rows.own("input_ids", batch.input_ids))
 
 
-class _StepOnly(rt.EntryStage[StepExtents, StepOnlyBatch, Dims, StepOnlySlots, OutT]):
+class _StepOnly(StepSteps, rt.EntryStage[StepExtents, StepOnlyBatch, Dims, StepOnlySlots, OutT]):
     """What the places of this kind share."""
 
-    family = "one_stage"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepOnlyInputs
 
     def __init__(
@@ -140,12 +91,6 @@ class _StepOnly(rt.EntryStage[StepExtents, StepOnlyBatch, Dims, StepOnlySlots, O
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepOnlyBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -11,18 +12,9 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .by_index import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    ByIndexExtents,
-    ByIndexOutputs,
-    ByIndexResults,
-    choose,
-    extents,
-)
-from .family import FINGERPRINT, Dims
+from .by_index import ByIndexExtents, ByIndexOutputs, ByIndexResults, ByIndexSteps
+from .by_index_slots import SLOTS
+from .family import Dims
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "use_cache", "mode", "limit", "extra")
@@ -61,44 +53,15 @@ class ByIndexOnlyModel(Protocol):
 
 
 class ByIndexOnlyInputs(rt.Inputs[ByIndexExtents, ByIndexOnlyBatch, Dims, ByIndexOnlySlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:27",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: ByIndexExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "input_ids": (rows.tokens,),
-        }
+        return {"input_ids": (rows.tokens,)}
 
-    def host_slots(self, rows: ByIndexExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows)
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: ByIndexExtents,
-        full: ByIndexExtents,
-    ) -> ByIndexOnlySlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
-        return ByIndexOnlySlots(
-            input_ids=arena.rows(
-                "slot.input_ids",
-                shapes["input_ids"],
-                full_shapes["input_ids"],
-                torch.int64,
-            ),
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> ByIndexOnlySlots:
+        return ByIndexOnlySlots(input_ids=of["input_ids"])
 
     def load(
         self,
@@ -122,24 +85,15 @@ class ByIndexOnlyInputs(rt.Inputs[ByIndexExtents, ByIndexOnlyBatch, Dims, ByInde
         live: ByIndexExtents,
     ) -> ByIndexOnlySlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return ByIndexOnlySlots(
-            input_ids=rows.own("input_ids", batch.input_ids),
-        )
+        return ByIndexOnlySlots(input_ids=rows.own("input_ids", batch.input_ids))
 
 
-class _ByIndexOnly(rt.EntryStage[ByIndexExtents, ByIndexOnlyBatch, Dims, ByIndexOnlySlots, OutT]):
+class _ByIndexOnly(
+    ByIndexSteps,
+    rt.EntryStage[ByIndexExtents, ByIndexOnlyBatch, Dims, ByIndexOnlySlots, OutT],
+):
     """What the places of this kind share."""
 
-    family = "outputs"
-    runner = "by_index"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = ByIndexOnlyInputs
 
     def __init__(
@@ -153,12 +107,6 @@ class _ByIndexOnly(rt.EntryStage[ByIndexExtents, ByIndexOnlyBatch, Dims, ByIndex
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: ByIndexOnlyBatch) -> ByIndexExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: ByIndexExtents) -> rt.Choice[ByIndexExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

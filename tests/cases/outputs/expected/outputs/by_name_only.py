@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -11,18 +12,9 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .by_name import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    ByNameExtents,
-    ByNameOutputs,
-    ByNameResults,
-    choose,
-    extents,
-)
-from .family import FINGERPRINT, Dims
+from .by_name import ByNameExtents, ByNameOutputs, ByNameResults, ByNameSteps
+from .by_name_slots import SLOTS
+from .family import Dims
 
 # what the forward is given, always by keyword
 KEYWORDS: tuple[str, ...] = ("input_ids",)
@@ -55,44 +47,15 @@ class ByNameOnlyModel(Protocol):
 
 
 class ByNameOnlyInputs(rt.Inputs[ByNameExtents, ByNameOnlyBatch, Dims, ByNameOnlySlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:15",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: ByNameExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "input_ids": (rows.tokens,),
-        }
+        return {"input_ids": (rows.tokens,)}
 
-    def host_slots(self, rows: ByNameExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows)
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: ByNameExtents,
-        full: ByNameExtents,
-    ) -> ByNameOnlySlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
-        return ByNameOnlySlots(
-            input_ids=arena.rows(
-                "slot.input_ids",
-                shapes["input_ids"],
-                full_shapes["input_ids"],
-                torch.int64,
-            ),
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> ByNameOnlySlots:
+        return ByNameOnlySlots(input_ids=of["input_ids"])
 
     def load(
         self,
@@ -111,24 +74,15 @@ class ByNameOnlyInputs(rt.Inputs[ByNameExtents, ByNameOnlyBatch, Dims, ByNameOnl
 
     def bind(self, batch: ByNameOnlyBatch, boundary: None, live: ByNameExtents) -> ByNameOnlySlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
-        return ByNameOnlySlots(
-            input_ids=rows.own("input_ids", batch.input_ids),
-        )
+        return ByNameOnlySlots(input_ids=rows.own("input_ids", batch.input_ids))
 
 
-class _ByNameOnly(rt.EntryStage[ByNameExtents, ByNameOnlyBatch, Dims, ByNameOnlySlots, OutT]):
+class _ByNameOnly(
+    ByNameSteps,
+    rt.EntryStage[ByNameExtents, ByNameOnlyBatch, Dims, ByNameOnlySlots, OutT],
+):
     """What the places of this kind share."""
 
-    family = "outputs"
-    runner = "by_name"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = ByNameOnlyInputs
 
     def __init__(
@@ -142,12 +96,6 @@ class _ByNameOnly(rt.EntryStage[ByNameExtents, ByNameOnlyBatch, Dims, ByNameOnly
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: ByNameOnlyBatch) -> ByNameExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: ByNameExtents) -> rt.Choice[ByNameExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,16 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from ppcgc import runtime as rt
 from torch import Tensor
-
-KEYS: tuple[str, ...] = ("zeroed", "filled", "computed", "repeated", "whole")
-# keys that the runtime hands on as received; only a first stage's forward gives them
-FORWARDED: tuple[str, ...] = ()
 
 
 class BoundaryAxes(Protocol):
@@ -34,133 +31,53 @@ class Boundary(rt.Boundary):
     whole: Tensor  # [hidden] float32, spec.yaml:14
 
 
-class HandedOn(rt.Outputs[BoundaryAxes, Boundary]):
+class BoundaryTensors(rt.Tensors[BoundaryAxes, Boundary]):
+    """The keys that cross a cut, on both of its sides."""
+
+    def table(self, rows: BoundaryAxes) -> tuple[rt.TensorInfo, ...]:
+        return (
+            rt.TensorInfo("zeroed", (rows.tokens, self.dims.hidden), self.dtype),
+            rt.TensorInfo("filled", (rows.tokens,), torch.float32),
+            rt.TensorInfo("computed", (rows.tokens,), torch.int64),
+            rt.TensorInfo("repeated", (2, rows.tokens), torch.float32),
+            rt.TensorInfo("whole", (self.dims.hidden,), torch.float32),
+        )
+
+    def held(self, of: Mapping[str, Tensor]) -> Boundary:
+        return Boundary(
+            zeroed=of["zeroed"],
+            filled=of["filled"],
+            computed=of["computed"],
+            repeated=of["repeated"],
+            whole=of["whole"],
+        )
+
+
+class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
     """The sending side: the forward's result at stable addresses."""
 
-    def keys(self) -> tuple[str, ...]:
-        return KEYS
+    prefix = "handed"
 
-    def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
-        zeroed = arena.rows(
-            "handed.zeroed",
-            (rows.tokens, self.dims.hidden),
-            (full.tokens, self.dims.hidden),
-            self.dtype,
-        )
-        filled = arena.rows("handed.filled", (rows.tokens,), (full.tokens,), torch.float32)
-        computed = arena.rows("handed.computed", (rows.tokens,), (full.tokens,), torch.int64)
-        repeated = arena.rows("handed.repeated", (2, rows.tokens), (2, full.tokens), torch.float32)
-        whole = arena.rows("handed.whole", (self.dims.hidden,), (self.dims.hidden,), torch.float32)
-        return Boundary(
-            zeroed=zeroed,
-            filled=filled,
-            computed=computed,
-            repeated=repeated,
-            whole=whole,
-        )
-
-    def store(self, result: object, buffers: Boundary, boundary: object) -> None:
-        values = rt.handed_on(result, boundary, self.keys(), FORWARDED)
-        rt.store(buffers.zeroed, values["zeroed"], "boundary.zeroed")
-        rt.store(buffers.filled, values["filled"], "boundary.filled")
-        rt.store(buffers.computed, values["computed"], "boundary.computed")
-        rt.store(buffers.repeated, values["repeated"], "boundary.repeated")
-        rt.store(buffers.whole, values["whole"], "boundary.whole")
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return rt.boundary_values(result, names)
 
     def trim(self, buffers: Boundary, live: BoundaryAxes) -> Boundary:
-        zeroed = buffers.zeroed.narrow(0, 0, live.tokens)
-        filled = buffers.filled.narrow(0, 0, live.tokens)
-        computed = buffers.computed.narrow(0, 0, live.tokens)
-        repeated = buffers.repeated.narrow(1, 0, live.tokens)
-        whole = buffers.whole
         return Boundary(
-            zeroed=zeroed,
-            filled=filled,
-            computed=computed,
-            repeated=repeated,
-            whole=whole,
-        )
-
-    def eager(self, result: object, boundary: object, live: BoundaryAxes) -> Boundary:
-        values = rt.handed_on(result, boundary, self.keys(), FORWARDED)
-        zeroed = rt.check_result(
-            values["zeroed"],
-            (live.tokens, self.dims.hidden),
-            self.dtype,
-            self.device,
-            "zeroed",
-        )
-        filled = rt.check_result(
-            values["filled"],
-            (live.tokens,),
-            torch.float32,
-            self.device,
-            "filled",
-        )
-        computed = rt.check_result(
-            values["computed"],
-            (live.tokens,),
-            torch.int64,
-            self.device,
-            "computed",
-        )
-        repeated = rt.check_result(
-            values["repeated"],
-            (2, live.tokens),
-            torch.float32,
-            self.device,
-            "repeated",
-        )
-        whole = rt.check_result(
-            values["whole"],
-            (self.dims.hidden,),
-            torch.float32,
-            self.device,
-            "whole",
-        )
-        return Boundary(
-            zeroed=zeroed,
-            filled=filled,
-            computed=computed,
-            repeated=repeated,
-            whole=whole,
+            zeroed=buffers.zeroed.narrow(0, 0, live.tokens),
+            filled=buffers.filled.narrow(0, 0, live.tokens),
+            computed=buffers.computed.narrow(0, 0, live.tokens),
+            repeated=buffers.repeated.narrow(1, 0, live.tokens),
+            whole=buffers.whole,
         )
 
 
-class Received(rt.Incoming[BoundaryAxes, Boundary]):
+class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
-
-    def keys(self) -> tuple[str, ...]:
-        return KEYS
-
-    def buffers(self, arena: rt.DeviceArena, rows: BoundaryAxes, full: BoundaryAxes) -> Boundary:
-        zeroed = arena.rows(
-            "received.zeroed",
-            (rows.tokens, self.dims.hidden),
-            (full.tokens, self.dims.hidden),
-            self.dtype,
-        )
-        filled = arena.rows("received.filled", (rows.tokens,), (full.tokens,), torch.float32)
-        computed = arena.rows("received.computed", (rows.tokens,), (full.tokens,), torch.int64)
-        repeated = arena.rows(
-            "received.repeated",
-            (2, rows.tokens),
-            (2, full.tokens),
-            torch.float32,
-        )
-        whole = arena.rows(
-            "received.whole",
-            (self.dims.hidden,),
-            (self.dims.hidden,),
-            torch.float32,
-        )
-        return Boundary(
-            zeroed=zeroed,
-            filled=filled,
-            computed=computed,
-            repeated=repeated,
-            whole=whole,
-        )
 
     def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
         rt.receive_rows(
@@ -179,47 +96,3 @@ class Received(rt.Incoming[BoundaryAxes, Boundary]):
         rt.reset_fill(rows.filled, rt.axis_count(live, axes, "tokens"), -1.5)
         rt.reset_fill(rows.computed, rt.axis_count(live, axes, "tokens"), self.dims.sink + 8)
         rt.reset_repeat_last(rows.repeated, rt.axis_count(live, axes, "tokens"), dim=1)
-
-    def check(self, source: Boundary, live: BoundaryAxes) -> Boundary:
-        zeroed = rt.check_received(
-            source.zeroed,
-            (live.tokens, self.dims.hidden),
-            self.dtype,
-            self.device,
-            "boundary.zeroed",
-        )
-        filled = rt.check_received(
-            source.filled,
-            (live.tokens,),
-            torch.float32,
-            self.device,
-            "boundary.filled",
-        )
-        computed = rt.check_received(
-            source.computed,
-            (live.tokens,),
-            torch.int64,
-            self.device,
-            "boundary.computed",
-        )
-        repeated = rt.check_received(
-            source.repeated,
-            (2, live.tokens),
-            torch.float32,
-            self.device,
-            "boundary.repeated",
-        )
-        whole = rt.check_received(
-            source.whole,
-            (self.dims.hidden,),
-            torch.float32,
-            self.device,
-            "boundary.whole",
-        )
-        return Boundary(
-            zeroed=zeroed,
-            filled=filled,
-            computed=computed,
-            repeated=repeated,
-            whole=whole,
-        )

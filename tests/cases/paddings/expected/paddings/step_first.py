@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("batch", "received")
@@ -87,123 +79,9 @@ class StepFirstModel(Protocol):
 
 
 class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="host_zero",
-                line="spec.yaml:19",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="host_zero",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="host_fill",
-                line="spec.yaml:20",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="fill",
-                batch="host_fill",
-                host=True,
-                image=-7,
-                fill="-7",
-            ),
-            rt.SlotInfo(
-                name="host_dim",
-                line="spec.yaml:21",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="fill",
-                batch="host_dim",
-                host=True,
-                image=self.dims.sink,
-                fill="dims.sink",
-            ),
-            rt.SlotInfo(
-                name="host_live",
-                line="spec.yaml:22",
-                axes=("tokens",),
-                dtype=torch.int32,
-                padding="fill",
-                batch="host_live",
-                host=True,
-                fill="live.tokens * 2",
-            ),
-            rt.SlotInfo(
-                name="host_repeat",
-                line="spec.yaml:23",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="repeat_last",
-                batch="host_repeat",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="host_keep",
-                line="spec.yaml:24",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="keep",
-                batch="host_keep",
-                host=True,
-                fill="3",
-            ),
-            rt.SlotInfo(
-                name="zero",
-                line="spec.yaml:25",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="zero",
-            ),
-            rt.SlotInfo(
-                name="fill",
-                line="spec.yaml:26",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="fill",
-                batch="fill",
-                fill="0.5",
-            ),
-            rt.SlotInfo(
-                name="infinite",
-                line="spec.yaml:27",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="fill",
-                batch="infinite",
-                fill="-inf",
-            ),
-            rt.SlotInfo(
-                name="lively",
-                line="spec.yaml:28",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="fill",
-                batch="lively",
-                fill="padded.tokens - live.tokens",
-            ),
-            rt.SlotInfo(
-                name="repeat",
-                line="spec.yaml:29",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="repeat_last",
-                batch="repeat",
-            ),
-            rt.SlotInfo(
-                name="keep",
-                line="spec.yaml:30",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="keep",
-                batch="keep",
-                fill="1.0",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -221,47 +99,23 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
             "keep": (rows.tokens,),
         }
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "host_zero", "host_fill", "host_dim", "host_live", "host_repeat")
+    def initials(self) -> dict[str, float]:
+        return {"host_fill": -7, "host_dim": self.dims.sink, "host_keep": 3, "keep": 1.0}
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepFirstSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> StepFirstSlots:
         return StepFirstSlots(
-            host_zero=host[0],
-            host_fill=host[1],
-            host_dim=host[2],
-            host_live=host[3],
-            host_repeat=host[4],
-            host_keep=arena.rows(
-                "slot.host_keep",
-                shapes["host_keep"],
-                full_shapes["host_keep"],
-                torch.int64,
-                initial=3,
-            ),
-            zero=arena.rows("slot.zero", shapes["zero"], full_shapes["zero"], torch.int64),
-            fill=arena.rows("slot.fill", shapes["fill"], full_shapes["fill"], torch.float32),
-            infinite=arena.rows(
-                "slot.infinite",
-                shapes["infinite"],
-                full_shapes["infinite"],
-                torch.float32,
-            ),
-            lively=arena.rows("slot.lively", shapes["lively"], full_shapes["lively"], torch.int64),
-            repeat=arena.rows("slot.repeat", shapes["repeat"], full_shapes["repeat"], torch.int64),
-            keep=arena.rows(
-                "slot.keep",
-                shapes["keep"],
-                full_shapes["keep"],
-                torch.float32,
-                initial=1.0,
-            ),
+            host_zero=of["host_zero"],
+            host_fill=of["host_fill"],
+            host_dim=of["host_dim"],
+            host_live=of["host_live"],
+            host_repeat=of["host_repeat"],
+            host_keep=of["host_keep"],
+            zero=of["zero"],
+            fill=of["fill"],
+            infinite=of["infinite"],
+            lively=of["lively"],
+            repeat=of["repeat"],
+            keep=of["keep"],
         )
 
     def load(
@@ -332,19 +186,9 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         )
 
 
-class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
+class _StepFirst(StepSteps, rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
     """What the places of this kind share."""
 
-    family = "paddings"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepFirstInputs
 
     def __init__(
@@ -358,12 +202,6 @@ class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepFirstBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

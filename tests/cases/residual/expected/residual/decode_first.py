@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .decode import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    DecodeExtents,
-    DecodeOutputs,
-    DecodeResults,
-    choose,
-    extents,
-)
-from .family import FINGERPRINT, Dims, State
+from .decode import DecodeExtents, DecodeOutputs, DecodeResults, DecodeSteps
+from .decode_slots import SLOTS
+from .family import Dims, State
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "pp_proxy_tensors")
@@ -69,51 +61,9 @@ class DecodeFirstModel(Protocol):
 
 
 class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:40",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="spec.yaml:41",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="slot_table",
-                line="spec.yaml:42",
-                axes=("requests",),
-                dtype=torch.int64,
-                padding="zero",
-                role=rt.Role.INDEX,
-                batch="slot_table",
-                host=True,
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="seq_lens",
-                line="spec.yaml:43",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="zero",
-                role=rt.Role.LENGTHS,
-                batch="seq_lens",
-                host=True,
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: DecodeExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -123,27 +73,12 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
             "seq_lens": (rows.requests,),
         }
 
-    def host_slots(self, rows: DecodeExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "input_ids", "slot_table", "seq_lens")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: DecodeExtents,
-        full: DecodeExtents,
-    ) -> DecodeFirstSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> DecodeFirstSlots:
         return DecodeFirstSlots(
-            input_ids=host[0],
-            slot_mapping=arena.rows(
-                "slot.slot_mapping",
-                shapes["slot_mapping"],
-                full_shapes["slot_mapping"],
-                torch.int64,
-            ),
-            slot_table=host[1],
-            seq_lens=host[2],
+            input_ids=of["input_ids"],
+            slot_mapping=of["slot_mapping"],
+            slot_table=of["slot_table"],
+            seq_lens=of["seq_lens"],
         )
 
     def load(
@@ -187,24 +122,15 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         return slots
 
     def capture_fills(self, padded: DecodeExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
-class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFirstSlots, OutT]):
+class _DecodeFirst(
+    DecodeSteps,
+    rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFirstSlots, OutT],
+):
     """What the places of this kind share."""
 
-    family = "residual"
-    runner = "decode"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = True
-    transport = "eager"
-    compile = "none"
     inputs_type = DecodeFirstInputs
 
     def __init__(
@@ -221,12 +147,6 @@ class _DecodeFirst(rt.EntryStage[DecodeExtents, DecodeFirstBatch, Dims, DecodeFi
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: DecodeFirstBatch) -> DecodeExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -1,17 +1,17 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
 # spec: sha256:2cd93665c94a074eb2e34e1247802518cef6b5599f7642a6c644e56ba51dbd2f
-"""The prefill runner of residual"""
+"""The prefill runner of residual."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import FINGERPRINT, Dims
 
 
 class PrefillExtents(NamedTuple):
@@ -21,16 +21,8 @@ class PrefillExtents(NamedTuple):
     requests: int
 
 
-AXES = ("tokens", "requests")
-COLUMNS = AXES
-# where a batch has the live count of an axis
-COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
-
-# spec.yaml:22: one graph for each padded size; beside it, the live rows of its capture
-BUCKETS: Mapping[PrefillExtents, PrefillExtents] = {
-    PrefillExtents(4, 4): PrefillExtents(4, 4),
-    PrefillExtents(8, 4): PrefillExtents(8, 4),
-}
+# spec.yaml:22: the padded rows of each graph, and the live rows of its capture
+BUCKETS = rt.bucket_table(PrefillExtents, {(4, 4): (4, 4), (8, 4): (8, 4)})
 
 
 class PrefillCounts(Protocol):
@@ -42,26 +34,38 @@ class PrefillCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: PrefillCounts, dims: Dims) -> PrefillExtents:
-    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
-    tokens = rt.live_count(batch.num_tokens, "num_tokens")
-    requests = rt.live_count(batch.num_requests, "num_requests")
-    return PrefillExtents(tokens, requests)
+class PrefillSteps:
+    """What all stages of the runner share: their graphs, and the one choice of each step."""
 
+    family = "residual"
+    runner = "prefill"
+    fingerprint = FINGERPRINT
+    buckets = BUCKETS
+    axes: ClassVar[tuple[str, ...]] = ("tokens", "requests")
+    columns: ClassVar[tuple[str, ...]] = axes
+    # where a batch has the number of a column
+    counts: ClassVar[Mapping[str, str]] = {"tokens": "num_tokens", "requests": "num_requests"}
+    dims: Dims
 
-def choose(live: PrefillExtents, dims: Dims) -> rt.Choice[PrefillExtents]:
-    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
-    if not (live.tokens >= live.requests):
-        raise rt.broken_limit("residual.prefill", "tokens >= requests", "spec.yaml:23", live)
-    tokens = rt.smallest((4, 8), live.tokens)
-    if tokens is None:
-        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")
-    requests = 4
-    if live.requests > requests:
-        return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
-    if live.tokens >= 2 and tokens > 2.0 * live.tokens:
-        return rt.Choice(None, rt.Reason.MAX_PADDING, "tokens")
-    return rt.Choice(PrefillExtents(tokens, requests), rt.Reason.FITS)
+    def extents(self, batch: PrefillCounts) -> PrefillExtents:
+        """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+        tokens = rt.live_count(batch.num_tokens, "num_tokens")
+        requests = rt.live_count(batch.num_requests, "num_requests")
+        return PrefillExtents(tokens, requests)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        if live.tokens < live.requests:
+            raise rt.broken_limit("residual.prefill", "tokens >= requests", "spec.yaml:23", live)
+        tokens = rt.smallest((4, 8), live.tokens)
+        if tokens is None:
+            return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")
+        requests = 4
+        if live.requests > requests:
+            return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")
+        if live.tokens >= 2 and tokens > 2.0 * live.tokens:
+            return rt.Choice(None, rt.Reason.MAX_PADDING, "tokens")
+        return rt.Choice(PrefillExtents(tokens, requests), rt.Reason.FITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,36 +78,19 @@ class PrefillOutputs:
 class PrefillResults(rt.Outputs[PrefillExtents, PrefillOutputs]):
     """The last stage's outputs at stable addresses, one buffer for all buckets."""
 
-    def buffers(
-        self,
-        arena: rt.DeviceArena,
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillOutputs:
-        return PrefillOutputs(
-            hidden_states=arena.rows(
-                "output.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-        )
+    def table(self, rows: PrefillExtents) -> tuple[rt.TensorInfo, ...]:
+        return (rt.TensorInfo("hidden_states", (rows.tokens, self.dims.hidden), self.dtype),)
 
-    def store(self, result: object, buffers: PrefillOutputs, boundary: object) -> None:
-        rt.store(buffers.hidden_states, result, "hidden_states")
+    def held(self, of: Mapping[str, Tensor]) -> PrefillOutputs:
+        return PrefillOutputs(hidden_states=of["hidden_states"])
+
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return {"hidden_states": result}
 
     def trim(self, buffers: PrefillOutputs, live: PrefillExtents) -> PrefillOutputs:
-        return PrefillOutputs(
-            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
-        )
-
-    def eager(self, result: object, boundary: object, live: PrefillExtents) -> PrefillOutputs:
-        return PrefillOutputs(
-            hidden_states=rt.check_result(
-                result,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "hidden_states",
-            ),
-        )
+        return PrefillOutputs(hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens))

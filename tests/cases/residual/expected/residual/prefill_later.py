@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims, State
-from .prefill import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    PrefillExtents,
-    PrefillOutputs,
-    PrefillResults,
-    choose,
-    extents,
-)
+from .family import Dims, State
+from .prefill import PrefillExtents, PrefillOutputs, PrefillResults, PrefillSteps
+from .prefill_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "batch", "pp_proxy_tensors")
@@ -69,57 +61,9 @@ class PrefillLaterModel(Protocol):
 
 
 class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, PrefillLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="slot_mapping",
-                line="spec.yaml:27",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="fill",
-                role=rt.Role.WRITE_INDEX,
-                batch="slot_mapping",
-                host=True,
-                image=1,
-                fill="1",
-                of_state="kv",
-            ),
-            rt.SlotInfo(
-                name="cu_seqlens",
-                line="spec.yaml:28",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                role=rt.Role.OFFSETS,
-                of_axis="tokens",
-                batch="cu_seqlens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="seq_lens",
-                line="spec.yaml:29",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="zero",
-                role=rt.Role.LENGTHS,
-                of_axis="tokens",
-                batch="seq_lens",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="num_tokens",
-                line="spec.yaml:30",
-                axes=(),
-                dtype=torch.int32,
-                padding="none",
-                role=rt.Role.COUNT,
-                of_axis="tokens",
-                source="compute",
-                rule="live.tokens",
-            ),
-        )
+    facts = rt.facts_of(SLOTS, "slot_mapping", "cu_seqlens", "seq_lens", "num_tokens")
 
     def shapes(self, rows: PrefillExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -129,21 +73,15 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
             "num_tokens": (1,),
         }
 
-    def host_slots(self, rows: PrefillExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "slot_mapping", "cu_seqlens", "seq_lens", "num_tokens")
+    def initials(self) -> dict[str, float]:
+        return {"slot_mapping": 1}
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: PrefillExtents,
-        full: PrefillExtents,
-    ) -> PrefillLaterSlots:
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillLaterSlots:
         return PrefillLaterSlots(
-            slot_mapping=host[0],
-            cu_seqlens=host[1],
-            seq_lens=host[2],
-            num_tokens=host[3],
+            slot_mapping=of["slot_mapping"],
+            cu_seqlens=of["cu_seqlens"],
+            seq_lens=of["seq_lens"],
+            num_tokens=of["num_tokens"],
         )
 
     def load(
@@ -197,26 +135,15 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
         return slots
 
     def capture_fills(self, padded: PrefillExtents) -> dict[str, float]:
-        return {
-            "slot_mapping": 0,
-        }
+        return {"slot_mapping": 0}
 
 
 class _PrefillLater(
-    rt.LaterStage[PrefillExtents, PrefillLaterBatch, Dims, PrefillLaterSlots, Boundary, OutT]
+    PrefillSteps,
+    rt.LaterStage[PrefillExtents, PrefillLaterBatch, Dims, PrefillLaterSlots, Boundary, OutT],
 ):
     """What the places of this kind share."""
 
-    family = "residual"
-    runner = "prefill"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = PrefillLaterInputs
     incoming_type = Received
 
@@ -234,12 +161,6 @@ class _PrefillLater(
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
-
-    def extents(self, batch: PrefillLaterBatch) -> PrefillExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -1,17 +1,17 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
 # spec: sha256:e43bb53af3cb5a7d8c7cdbb8f65669c4fba57a342cdeb9670036812f0cb22dd0
-"""The step runner of rows_live"""
+"""The step runner of rows_live."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import FINGERPRINT, Dims
 
 
 class StepExtents(NamedTuple):
@@ -21,16 +21,8 @@ class StepExtents(NamedTuple):
     images: int
 
 
-AXES = ("tokens", "images")
-COLUMNS = AXES
-# where a batch has the live count of an axis
-COUNTS: Mapping[str, str] = {}
-
-# spec.yaml:14: one graph for each padded size; beside it, the live rows of its capture
-BUCKETS: Mapping[StepExtents, StepExtents] = {
-    StepExtents(4, 4): StepExtents(4, 4),
-    StepExtents(8, 4): StepExtents(8, 4),
-}
+# spec.yaml:14: the padded rows of each graph, and the live rows of its capture
+BUCKETS = rt.bucket_table(StepExtents, {(4, 4): (4, 4), (8, 4): (8, 4)})
 
 
 class StepCountsMm(Protocol):
@@ -49,22 +41,34 @@ class StepCounts(Protocol):
     def mm(self) -> StepCountsMm: ...
 
 
-def extents(batch: StepCounts, dims: Dims) -> StepExtents:
-    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
-    tokens = rt.source_rows(batch.input_ids, 0, "input_ids")
-    images = rt.source_rows(None if batch.mm is None else batch.mm.grid, 1, "mm.grid")
-    return StepExtents(tokens, images)
+class StepSteps:
+    """What all stages of the runner share: their graphs, and the one choice of each step."""
 
+    family = "rows_live"
+    runner = "step"
+    fingerprint = FINGERPRINT
+    buckets = BUCKETS
+    axes: ClassVar[tuple[str, ...]] = ("tokens", "images")
+    columns: ClassVar[tuple[str, ...]] = axes
+    # where a batch has the number of a column
+    counts: ClassVar[Mapping[str, str]] = {}
+    dims: Dims
 
-def choose(live: StepExtents, dims: Dims) -> rt.Choice[StepExtents]:
-    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
-    tokens = rt.smallest((4, 8), live.tokens)
-    if tokens is None:
-        raise rt.over_capacity("rows_live.step", "tokens", live.tokens, 8, "spec.yaml:13")
-    images = 4
-    if live.images > images:
-        raise rt.over_capacity("rows_live.step", "images", live.images, images, "spec.yaml:13")
-    return rt.Choice(StepExtents(tokens, images), rt.Reason.FITS)
+    def extents(self, batch: StepCounts) -> StepExtents:
+        """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+        tokens = rt.source_rows(batch.input_ids, 0, "input_ids")
+        images = rt.source_rows(None if batch.mm is None else batch.mm.grid, 1, "mm.grid")
+        return StepExtents(tokens, images)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        tokens = rt.smallest((4, 8), live.tokens)
+        if tokens is None:
+            raise rt.over_capacity("rows_live.step", "tokens", live.tokens, 8, "spec.yaml:13")
+        images = 4
+        if live.images > images:
+            raise rt.over_capacity("rows_live.step", "images", live.images, images, "spec.yaml:13")
+        return rt.Choice(StepExtents(tokens, images), rt.Reason.FITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,31 +81,19 @@ class StepOutputs:
 class StepResults(rt.Outputs[StepExtents, StepOutputs]):
     """The last stage's outputs at stable addresses, one buffer for all buckets."""
 
-    def buffers(self, arena: rt.DeviceArena, rows: StepExtents, full: StepExtents) -> StepOutputs:
-        return StepOutputs(
-            hidden_states=arena.rows(
-                "output.hidden_states",
-                (rows.tokens, self.dims.hidden),
-                (full.tokens, self.dims.hidden),
-                self.dtype,
-            ),
-        )
+    def table(self, rows: StepExtents) -> tuple[rt.TensorInfo, ...]:
+        return (rt.TensorInfo("hidden_states", (rows.tokens, self.dims.hidden), self.dtype),)
 
-    def store(self, result: object, buffers: StepOutputs, boundary: object) -> None:
-        rt.store(buffers.hidden_states, result, "hidden_states")
+    def held(self, of: Mapping[str, Tensor]) -> StepOutputs:
+        return StepOutputs(hidden_states=of["hidden_states"])
+
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return {"hidden_states": result}
 
     def trim(self, buffers: StepOutputs, live: StepExtents) -> StepOutputs:
-        return StepOutputs(
-            hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
-        )
-
-    def eager(self, result: object, boundary: object, live: StepExtents) -> StepOutputs:
-        return StepOutputs(
-            hidden_states=rt.check_result(
-                result,
-                (live.tokens, self.dims.hidden),
-                self.dtype,
-                self.device,
-                "hidden_states",
-            ),
-        )
+        return StepOutputs(hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("batch", "hidden_states")
@@ -62,51 +54,15 @@ class StepFirstModel(Protocol):
 
 
 class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="input_ids",
-                line="spec.yaml:16",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="input_ids",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="grid",
-                line="spec.yaml:17",
-                axes=("images",),
-                dtype=torch.int32,
-                padding="zero",
-                batch="mm.grid",
-                dim=1,
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
-        return {
-            "input_ids": (rows.tokens,),
-            "grid": (2, rows.images),
-        }
+        return {"input_ids": (rows.tokens,), "grid": (2, rows.images)}
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "input_ids")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepFirstSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
-        return StepFirstSlots(
-            input_ids=host[0],
-            grid=arena.rows("slot.grid", shapes["grid"], full_shapes["grid"], torch.int32),
-        )
+    def slots(self, of: Mapping[str, Tensor]) -> StepFirstSlots:
+        return StepFirstSlots(input_ids=of["input_ids"], grid=of["grid"])
 
     def load(
         self,
@@ -139,19 +95,9 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         )
 
 
-class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
+class _StepFirst(StepSteps, rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots, OutT]):
     """What the places of this kind share."""
 
-    family = "rows_live"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepFirstInputs
 
     def __init__(
@@ -165,12 +111,6 @@ class _StepFirst(rt.EntryStage[StepExtents, StepFirstBatch, Dims, StepFirstSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepFirstBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -1,18 +1,18 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
 # spec: sha256:082116af349a829a02501cf32e1c75e4e7dfef5eb11886bc760fe3b1a66c5740
-"""The step runner of shapes"""
+"""The step runner of shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import FINGERPRINT, Dims
 
 
 class StepExtents(NamedTuple):
@@ -22,16 +22,8 @@ class StepExtents(NamedTuple):
     requests: int
 
 
-AXES = ("tokens", "requests")
-COLUMNS = AXES
-# where a batch has the live count of an axis
-COUNTS: Mapping[str, str] = {"tokens": "num_tokens", "requests": "num_requests"}
-
-# spec.yaml:15: one graph for each padded size; beside it, the live rows of its capture
-BUCKETS: Mapping[StepExtents, StepExtents] = {
-    StepExtents(4, 2): StepExtents(4, 2),
-    StepExtents(8, 2): StepExtents(8, 2),
-}
+# spec.yaml:15: the padded rows of each graph, and the live rows of its capture
+BUCKETS = rt.bucket_table(StepExtents, {(4, 2): (4, 2), (8, 2): (8, 2)})
 
 
 class StepCounts(Protocol):
@@ -43,22 +35,40 @@ class StepCounts(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-def extents(batch: StepCounts, dims: Dims) -> StepExtents:
-    """The live rows of a batch. Raises SourceError for a count that is no host integer."""
-    tokens = rt.live_count(batch.num_tokens, "num_tokens")
-    requests = rt.live_count(batch.num_requests, "num_requests")
-    return StepExtents(tokens, requests)
+class StepSteps:
+    """What all stages of the runner share: their graphs, and the one choice of each step."""
 
+    family = "shapes"
+    runner = "step"
+    fingerprint = FINGERPRINT
+    buckets = BUCKETS
+    axes: ClassVar[tuple[str, ...]] = ("tokens", "requests")
+    columns: ClassVar[tuple[str, ...]] = axes
+    # where a batch has the number of a column
+    counts: ClassVar[Mapping[str, str]] = {"tokens": "num_tokens", "requests": "num_requests"}
+    dims: Dims
 
-def choose(live: StepExtents, dims: Dims) -> rt.Choice[StepExtents]:
-    """The bucket of a step, or the reason why it runs eagerly. The only choice a step makes."""
-    tokens = rt.smallest((4, 8), live.tokens)
-    if tokens is None:
-        raise rt.over_capacity("shapes.step", "tokens", live.tokens, 8, "spec.yaml:14")
-    requests = 2
-    if live.requests > requests:
-        raise rt.over_capacity("shapes.step", "requests", live.requests, requests, "spec.yaml:14")
-    return rt.Choice(StepExtents(tokens, requests), rt.Reason.FITS)
+    def extents(self, batch: StepCounts) -> StepExtents:
+        """The live rows of a batch. Raises SourceError for a count that is no host integer."""
+        tokens = rt.live_count(batch.num_tokens, "num_tokens")
+        requests = rt.live_count(batch.num_requests, "num_requests")
+        return StepExtents(tokens, requests)
+
+    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        tokens = rt.smallest((4, 8), live.tokens)
+        if tokens is None:
+            raise rt.over_capacity("shapes.step", "tokens", live.tokens, 8, "spec.yaml:14")
+        requests = 2
+        if live.requests > requests:
+            raise rt.over_capacity(
+                "shapes.step",
+                "requests",
+                live.requests,
+                requests,
+                "spec.yaml:14",
+            )
+        return rt.Choice(StepExtents(tokens, requests), rt.Reason.FITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,46 +82,32 @@ class StepOutputs:
 class StepResults(rt.Outputs[StepExtents, StepOutputs]):
     """The last stage's outputs at stable addresses, one buffer for all buckets."""
 
-    def buffers(self, arena: rt.DeviceArena, rows: StepExtents, full: StepExtents) -> StepOutputs:
-        return StepOutputs(
-            hidden_states=arena.rows(
-                "output.hidden_states",
+    def table(self, rows: StepExtents) -> tuple[rt.TensorInfo, ...]:
+        return (
+            rt.TensorInfo(
+                "hidden_states",
                 (self.dims.heads, rows.tokens, self.dims.head_dim),
-                (self.dims.heads, full.tokens, self.dims.head_dim),
                 self.dtype,
             ),
-            totals=arena.rows(
-                "output.totals",
-                (self.dims.heads,),
-                (self.dims.heads,),
-                torch.float32,
-            ),
+            rt.TensorInfo("totals", (self.dims.heads,), torch.float32),
         )
 
-    def store(self, result: object, buffers: StepOutputs, boundary: object) -> None:
-        rt.store(buffers.hidden_states, rt.pick_key(result, "hidden_states"), "hidden_states")
-        rt.store(buffers.totals, rt.pick_key(result, "totals"), "totals")
+    def held(self, of: Mapping[str, Tensor]) -> StepOutputs:
+        return StepOutputs(hidden_states=of["hidden_states"], totals=of["totals"])
+
+    def pick(
+        self,
+        result: object,
+        boundary: object,
+        names: tuple[str, ...],
+    ) -> Mapping[str, object]:
+        return {
+            "hidden_states": rt.pick_key(result, "hidden_states"),
+            "totals": rt.pick_key(result, "totals"),
+        }
 
     def trim(self, buffers: StepOutputs, live: StepExtents) -> StepOutputs:
         return StepOutputs(
             hidden_states=buffers.hidden_states.narrow(1, 0, live.tokens),
             totals=buffers.totals,
-        )
-
-    def eager(self, result: object, boundary: object, live: StepExtents) -> StepOutputs:
-        return StepOutputs(
-            hidden_states=rt.check_result(
-                rt.pick_key(result, "hidden_states"),
-                (self.dims.heads, live.tokens, self.dims.head_dim),
-                self.dtype,
-                self.device,
-                "hidden_states",
-            ),
-            totals=rt.check_result(
-                rt.pick_key(result, "totals"),
-                (self.dims.heads,),
-                torch.float32,
-                self.device,
-                "totals",
-            ),
         )

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS = ("batch", "tokens", "received")
@@ -72,74 +64,9 @@ class StepLaterModel(Protocol):
 
 
 class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="positions",
-                line="spec.yaml:17",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="positions",
-                host=True,
-                dim=1,
-            ),
-            rt.SlotInfo(
-                name="rope",
-                line="spec.yaml:18",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="zero",
-                batch="rope",
-                dim=1,
-            ),
-            rt.SlotInfo(
-                name="pairs",
-                line="spec.yaml:19",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="repeat_last",
-                batch="pairs",
-            ),
-            rt.SlotInfo(
-                name="bounds",
-                line="spec.yaml:20",
-                axes=("requests",),
-                dtype=torch.int32,
-                padding="repeat_last",
-                batch="bounds",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="scalar",
-                line="spec.yaml:21",
-                axes=(),
-                dtype=torch.float32,
-                padding="none",
-                batch="scalar",
-            ),
-            rt.SlotInfo(
-                name="table",
-                line="spec.yaml:22",
-                axes=(),
-                dtype=torch.int32,
-                padding="none",
-                batch="table",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="lanes",
-                line="spec.yaml:23",
-                axes=("tokens",),
-                dtype=torch.int32,
-                padding="none",
-                dim=1,
-                source="compute",
-                rule="row.tokens * 3",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -152,30 +79,15 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
             "lanes": (2, rows.tokens),
         }
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "positions", "bounds", "table", "lanes")
-
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepLaterSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> StepLaterSlots:
         return StepLaterSlots(
-            positions=host[0],
-            rope=arena.rows("slot.rope", shapes["rope"], full_shapes["rope"], torch.float32),
-            pairs=arena.rows("slot.pairs", shapes["pairs"], full_shapes["pairs"], torch.float32),
-            bounds=host[1],
-            scalar=arena.rows(
-                "slot.scalar",
-                shapes["scalar"],
-                full_shapes["scalar"],
-                torch.float32,
-            ),
-            table=host[2],
-            lanes=host[3],
+            positions=of["positions"],
+            rope=of["rope"],
+            pairs=of["pairs"],
+            bounds=of["bounds"],
+            scalar=of["scalar"],
+            table=of["table"],
+            lanes=of["lanes"],
         )
 
     def load(
@@ -220,19 +132,12 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         )
 
 
-class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT]):
+class _StepLater(
+    StepSteps,
+    rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT],
+):
     """What the places of this kind share."""
 
-    family = "shapes"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepLaterInputs
     incoming_type = Received
 
@@ -247,12 +152,6 @@ class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepLaterBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,18 +13,9 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import FINGERPRINT, Dims
-from .step import (
-    AXES,
-    BUCKETS,
-    COLUMNS,
-    COUNTS,
-    StepExtents,
-    StepOutputs,
-    StepResults,
-    choose,
-    extents,
-)
+from .family import Dims
+from .step import StepExtents, StepOutputs, StepResults, StepSteps
+from .step_slots import SLOTS
 
 # what the forward is given, always by keyword
 KEYWORDS: tuple[str, ...] = ("batch",)
@@ -65,101 +57,9 @@ class StepLaterModel(Protocol):
 
 
 class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlots]):
-    """The slots in memory, and how a batch gets into them."""
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
 
-    def table(self) -> tuple[rt.SlotInfo, ...]:
-        return (
-            rt.SlotInfo(
-                name="on_device",
-                line="spec.yaml:15",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="zero",
-                batch="on_device",
-            ),
-            rt.SlotInfo(
-                name="host",
-                line="spec.yaml:16",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="zero",
-                batch="host",
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="narrowed",
-                line="spec.yaml:17",
-                axes=("tokens",),
-                dtype=torch.int32,
-                padding="zero",
-                batch="host",
-                cast=True,
-                host=True,
-            ),
-            rt.SlotInfo(
-                name="received",
-                line="spec.yaml:18",
-                axes=("tokens",),
-                dtype=None,
-                padding="zero",
-                boundary="hidden_states",
-                source="boundary",
-            ),
-            rt.SlotInfo(
-                name="block_number",
-                line="spec.yaml:19",
-                axes=("tokens",),
-                dtype=torch.int32,
-                padding="none",
-                source="compute",
-                rule="row.tokens // dims.block",
-            ),
-            rt.SlotInfo(
-                name="waste",
-                line="spec.yaml:20",
-                axes=(),
-                dtype=torch.int32,
-                padding="none",
-                source="compute",
-                rule="padded.tokens - live.tokens",
-            ),
-            rt.SlotInfo(
-                name="is_full",
-                line="spec.yaml:21",
-                axes=(),
-                dtype=torch.bool,
-                padding="none",
-                source="compute",
-                rule="live.tokens == padded.tokens",
-            ),
-            rt.SlotInfo(
-                name="scale",
-                line="spec.yaml:22",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="none",
-                source="const",
-                rule="0.25",
-            ),
-            rt.SlotInfo(
-                name="drafted",
-                line="spec.yaml:23",
-                axes=("tokens",),
-                dtype=torch.int64,
-                padding="fill",
-                source="caller",
-                fill="9",
-            ),
-            rt.SlotInfo(
-                name="scratch",
-                line="spec.yaml:24",
-                axes=("tokens",),
-                dtype=torch.float32,
-                padding="none",
-                mutable=True,
-                source="graph",
-            ),
-        )
+    facts = SLOTS
 
     def shapes(self, rows: StepExtents) -> dict[str, tuple[int, ...]]:
         return {
@@ -175,54 +75,21 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
             "scratch": (rows.tokens, self.dims.hidden),
         }
 
-    def host_slots(self, rows: StepExtents) -> tuple[rt.HostSlot, ...]:
-        return self.block(rows, "host", "narrowed", "block_number", "waste", "is_full")
+    def initials(self) -> dict[str, float]:
+        return {"scale": 0.25}
 
-    def slots(
-        self,
-        arena: rt.DeviceArena,
-        host: tuple[Tensor, ...],
-        rows: StepExtents,
-        full: StepExtents,
-    ) -> StepLaterSlots:
-        shapes, full_shapes = self.shapes(rows), self.shapes(full)
+    def slots(self, of: Mapping[str, Tensor]) -> StepLaterSlots:
         return StepLaterSlots(
-            on_device=arena.rows(
-                "slot.on_device",
-                shapes["on_device"],
-                full_shapes["on_device"],
-                torch.float32,
-            ),
-            host=host[0],
-            narrowed=host[1],
-            received=arena.rows(
-                "received.hidden_states",
-                shapes["received"],
-                full_shapes["received"],
-                self.dtype,
-            ),
-            block_number=host[2],
-            waste=host[3],
-            is_full=host[4],
-            scale=arena.rows(
-                "slot.scale",
-                shapes["scale"],
-                full_shapes["scale"],
-                torch.float32,
-                initial=0.25,
-            ),
-            drafted=arena.rows(
-                "slot.drafted",
-                shapes["drafted"],
-                full_shapes["drafted"],
-                torch.int64,
-            ),
-            scratch=arena.rows(
-                "slot.scratch",
-                shapes["scratch"],
-                full_shapes["scratch"],
-                torch.float32,
-            ),
+            on_device=of["on_device"],
+            host=of["host"],
+            narrowed=of["narrowed"],
+            received=of["received"],
+            block_number=of["block_number"],
+            waste=of["waste"],
+            is_full=of["is_full"],
+            scale=of["scale"],
+            drafted=of["drafted"],
+            scratch=of["scratch"],
         )
 
     def load(
@@ -273,19 +140,12 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         )
 
 
-class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT]):
+class _StepLater(
+    StepSteps,
+    rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots, Boundary, OutT],
+):
     """What the places of this kind share."""
 
-    family = "sources"
-    runner = "step"
-    axes = AXES
-    columns = COLUMNS
-    counts = COUNTS
-    buckets = BUCKETS
-    fingerprint = FINGERPRINT
-    require_graph = False
-    transport = "eager"
-    compile = "none"
     inputs_type = StepLaterInputs
     incoming_type = Received
 
@@ -300,12 +160,6 @@ class _StepLater(rt.LaterStage[StepExtents, StepLaterBatch, Dims, StepLaterSlots
     ) -> None:
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
-
-    def extents(self, batch: StepLaterBatch) -> StepExtents:
-        return extents(batch, self.dims)
-
-    def choose(self, live: StepExtents) -> rt.Choice[StepExtents]:
-        return choose(live, self.dims)
 
     def forward(
         self,

@@ -1,0 +1,212 @@
+# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95
+"""bench_llama.prefill_on_device, only and first stages: slots, how a batch fills them, runners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+from .boundary import Boundary, HandedOn
+from .family import Dims, State
+from .prefill_on_device import (
+    PrefillOnDeviceExtents,
+    PrefillOnDeviceOutputs,
+    PrefillOnDeviceResults,
+    PrefillOnDeviceSteps,
+)
+from .prefill_on_device_slots import SLOTS
+
+# what the forward is given, always by keyword
+KEYWORDS = ("positions", "batch", "pp_proxy_tensors")
+
+OutT = TypeVar("OutT")
+
+
+class PrefillOnDeviceFirstBatch(Protocol):
+    """What a batch must offer: any object with these attributes will do."""
+
+    @property
+    def num_tokens(self) -> int: ...  # live tokens
+    @property
+    def num_requests(self) -> int: ...  # live requests
+    @property
+    def positions(self) -> Tensor: ...  # [tokens] int64, bench_llama.yaml:54
+    @property
+    def slot_mapping(self) -> Tensor: ...  # [tokens] int64, bench_llama.yaml:55
+    @property
+    def request_rows(self) -> Tensor: ...  # [requests] int64, bench_llama.yaml:56
+    @property
+    def seq_lens(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:57
+    @property
+    def prefix_lens(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:58
+    @property
+    def starts(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:59
+    @property
+    def cu_seqlens(self) -> Tensor: ...  # [requests + 1] int32, bench_llama.yaml:60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillOnDeviceFirstSlots(rt.SlotView):
+    """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
+
+    positions: Tensor  # [tokens] int64, bench_llama.yaml:54
+    slot_mapping: Tensor  # [tokens] int64, bench_llama.yaml:55
+    request_rows: Tensor  # [requests] int64, bench_llama.yaml:56
+    seq_lens: Tensor  # [requests] int32, bench_llama.yaml:57
+    prefix_lens: Tensor  # [requests] int32, bench_llama.yaml:58
+    starts: Tensor  # [requests] int32, bench_llama.yaml:59
+    cu_seqlens: Tensor  # [requests + 1] int32, bench_llama.yaml:60
+
+
+class PrefillOnDeviceFirstModel(Protocol):
+    """What the model's forward must take."""
+
+    def forward(
+        self,
+        *,
+        positions: Tensor,
+        batch: PrefillOnDeviceFirstSlots,
+        pp_proxy_tensors: None,
+    ) -> object: ...
+
+
+class PrefillOnDeviceFirstInputs(
+    rt.Inputs[PrefillOnDeviceExtents, PrefillOnDeviceFirstBatch, Dims, PrefillOnDeviceFirstSlots],
+):
+    """The slots in memory, and how a batch gets into them. See ``rt.Inputs`` for each method."""
+
+    facts = SLOTS
+
+    def shapes(self, rows: PrefillOnDeviceExtents) -> dict[str, tuple[int, ...]]:
+        return {
+            "positions": (rows.tokens,),
+            "slot_mapping": (rows.tokens,),
+            "request_rows": (rows.requests,),
+            "seq_lens": (rows.requests,),
+            "prefix_lens": (rows.requests,),
+            "starts": (rows.requests,),
+            "cu_seqlens": (rows.requests + 1,),
+        }
+
+    def slots(self, of: Mapping[str, Tensor]) -> PrefillOnDeviceFirstSlots:
+        return PrefillOnDeviceFirstSlots(
+            positions=of["positions"],
+            slot_mapping=of["slot_mapping"],
+            request_rows=of["request_rows"],
+            seq_lens=of["seq_lens"],
+            prefix_lens=of["prefix_lens"],
+            starts=of["starts"],
+            cu_seqlens=of["cu_seqlens"],
+        )
+
+    def load(
+        self,
+        slots: PrefillOnDeviceFirstSlots,
+        host: rt.BucketHost,
+        batch: PrefillOnDeviceFirstBatch,
+        live: PrefillOnDeviceExtents,
+        padded: PrefillOnDeviceExtents,
+    ) -> None:
+        (counts,) = host.begin()
+        counts.set_rows(live)
+        # positions (bench_llama.yaml:54): batch.positions, then zero
+        rt.copy_rows(slots.positions, batch.positions, live.tokens, "positions")
+        rt.pad_zero(slots.positions, live.tokens)
+        # slot_mapping (bench_llama.yaml:55): batch.slot_mapping, then zero
+        rt.copy_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping")
+        rt.pad_zero(slots.slot_mapping, live.tokens)
+        # request_rows (bench_llama.yaml:56): batch.request_rows, then zero
+        rt.copy_rows(slots.request_rows, batch.request_rows, live.requests, "request_rows")
+        rt.pad_zero(slots.request_rows, live.requests)
+        # seq_lens (bench_llama.yaml:57): batch.seq_lens, then zero
+        rt.copy_rows(slots.seq_lens, batch.seq_lens, live.requests, "seq_lens")
+        rt.pad_zero(slots.seq_lens, live.requests)
+        # prefix_lens (bench_llama.yaml:58): batch.prefix_lens, then zero
+        rt.copy_rows(slots.prefix_lens, batch.prefix_lens, live.requests, "prefix_lens")
+        rt.pad_zero(slots.prefix_lens, live.requests)
+        # starts (bench_llama.yaml:59): batch.starts, then zero
+        rt.copy_rows(slots.starts, batch.starts, live.requests, "starts")
+        rt.pad_zero(slots.starts, live.requests)
+        # cu_seqlens (bench_llama.yaml:60): batch.cu_seqlens, then the last live row again
+        rt.copy_rows(slots.cu_seqlens, batch.cu_seqlens, live.requests + 1, "cu_seqlens")
+        rt.pad_repeat_last(slots.cu_seqlens, live.requests + 1)
+        host.push()
+
+    def bind(
+        self,
+        batch: PrefillOnDeviceFirstBatch,
+        boundary: None,
+        live: PrefillOnDeviceExtents,
+    ) -> PrefillOnDeviceFirstSlots:
+        rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
+        return PrefillOnDeviceFirstSlots(
+            positions=rows.own("positions", batch.positions),
+            slot_mapping=rows.own("slot_mapping", batch.slot_mapping),
+            request_rows=rows.own("request_rows", batch.request_rows),
+            seq_lens=rows.own("seq_lens", batch.seq_lens),
+            prefix_lens=rows.own("prefix_lens", batch.prefix_lens),
+            starts=rows.own("starts", batch.starts),
+            cu_seqlens=rows.own("cu_seqlens", batch.cu_seqlens),
+        )
+
+    def capture_fills(self, padded: PrefillOnDeviceExtents) -> dict[str, float]:
+        return {"slot_mapping": 0}
+
+
+class _PrefillOnDeviceFirst(
+    PrefillOnDeviceSteps,
+    rt.EntryStage[
+        PrefillOnDeviceExtents,
+        PrefillOnDeviceFirstBatch,
+        Dims,
+        PrefillOnDeviceFirstSlots,
+        OutT,
+    ],
+):
+    """What the places of this kind share."""
+
+    inputs_type = PrefillOnDeviceFirstInputs
+
+    def __init__(
+        self,
+        *,
+        model: PrefillOnDeviceFirstModel,
+        layers: rt.LayerRange,
+        dims: Dims,
+        state: State,
+        dtype: torch.dtype,
+        backend: rt.Backend,
+    ) -> None:
+        state.check(dims, backend.device)
+        forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
+        super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
+        self.state = state
+
+    def forward(
+        self,
+        slots: PrefillOnDeviceFirstSlots,
+        boundary: None,
+        rows: PrefillOnDeviceExtents,
+        made: rt.Made,
+    ) -> object:
+        return self.model(positions=slots.positions, batch=slots, pp_proxy_tensors=None)
+
+
+class PrefillOnDeviceOnly(_PrefillOnDeviceFirst[PrefillOnDeviceOutputs]):
+    """The whole model in one stage."""
+
+    place = rt.Place.ONLY
+    outputs_type = PrefillOnDeviceResults
+
+
+class PrefillOnDeviceFirst(_PrefillOnDeviceFirst[Boundary]):
+    """The first stage: takes the batch, hands on a boundary."""
+
+    place = rt.Place.FIRST
+    outputs_type = HandedOn

@@ -1,0 +1,76 @@
+# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95
+"""bench_llama.prefill_on_device: every slot as the spec declares it, for captures, reports and
+checks.
+"""
+
+from __future__ import annotations
+
+import torch
+from ppcgc import runtime as rt
+
+SLOTS = (
+    rt.SlotInfo(
+        name="positions",
+        line="bench_llama.yaml:54",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.INDEX,
+        batch="positions",
+    ),
+    rt.SlotInfo(
+        name="slot_mapping",
+        line="bench_llama.yaml:55",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.WRITE_INDEX,
+        batch="slot_mapping",
+        of_state="kv",
+    ),
+    rt.SlotInfo(
+        name="request_rows",
+        line="bench_llama.yaml:56",
+        axes=("requests",),
+        dtype=torch.int64,
+        padding="zero",
+        batch="request_rows",
+    ),
+    rt.SlotInfo(
+        name="seq_lens",
+        line="bench_llama.yaml:57",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="zero",
+        role=rt.Role.LENGTHS,
+        batch="seq_lens",
+    ),
+    rt.SlotInfo(
+        name="prefix_lens",
+        line="bench_llama.yaml:58",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="zero",
+        role=rt.Role.LENGTHS,
+        batch="prefix_lens",
+    ),
+    rt.SlotInfo(
+        name="starts",
+        line="bench_llama.yaml:59",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="zero",
+        batch="starts",
+    ),
+    rt.SlotInfo(
+        name="cu_seqlens",
+        line="bench_llama.yaml:60",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="repeat_last",
+        role=rt.Role.OFFSETS,
+        of_axis="tokens",
+        batch="cu_seqlens",
+    ),
+)

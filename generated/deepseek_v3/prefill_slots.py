@@ -1,0 +1,69 @@
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
+"""deepseek_v3.prefill: every slot as the spec declares it, for captures, reports and checks."""
+
+from __future__ import annotations
+
+import torch
+from ppcgc import runtime as rt
+
+SLOTS = (
+    rt.SlotInfo(
+        name="input_ids",
+        line="llama_hf.yaml:35",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.INDEX,
+        batch="input_ids",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="positions",
+        line="llama_hf.yaml:36",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.INDEX,
+        batch="positions",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="slot_mapping",
+        line="llama_hf.yaml:37",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.WRITE_INDEX,
+        batch="slot_mapping",
+        host=True,
+        in_block=True,
+        of_state="kv",
+    ),
+    rt.SlotInfo(
+        name="cu_seqlens",
+        line="llama_hf.yaml:38",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="repeat_last",
+        role=rt.Role.OFFSETS,
+        of_axis="tokens",
+        batch="cu_seqlens",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="last_token",
+        line="llama_hf.yaml:39",
+        axes=("requests",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.INDEX,
+        of_axis="tokens",
+        batch="last_token",
+        host=True,
+        in_block=True,
+    ),
+)

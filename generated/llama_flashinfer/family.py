@@ -1,0 +1,69 @@
+# ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3
+"""Sizes, state and layer ranges: what every runner of the family is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from ppcgc import runtime as rt
+from torch import Tensor
+
+rt.require_abi(1, __name__)
+
+FINGERPRINT = "sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """Sizes that are known when a runner is built."""
+
+    hidden: int  # config.hidden_size, llama.yaml:7
+    vocab: int  # config.vocab_size, llama.yaml:8
+    max_position: int  # config.max_position_embeddings, llama.yaml:9
+    kv_rows: int  # given at build, llama.yaml:10
+    page_size: int  # computed, llama_flashinfer.yaml:14
+    kv_pages: int  # computed, llama_flashinfer.yaml:15
+    plan_bytes: int  # given at build, llama_flashinfer.yaml:16
+    layer_count: int  # config.num_hidden_layers, llama.yaml:21
+
+    @classmethod
+    def from_config(cls, config: object, *, kv_rows: int, plan_bytes: int) -> Dims:
+        """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        hidden = rt.config_int(config, "hidden_size")
+        vocab = rt.config_int(config, "vocab_size")
+        max_position = rt.config_int(config, "max_position_embeddings")
+        kv_rows = rt.build_int("kv_rows", kv_rows)
+        page_size = 16
+        kv_pages = rt.floor_div(kv_rows, page_size)
+        plan_bytes = rt.build_int("plan_bytes", plan_bytes)
+        layer_count = rt.config_int(config, "num_hidden_layers")
+        return cls(
+            hidden=hidden,
+            vocab=vocab,
+            max_position=max_position,
+            kv_rows=kv_rows,
+            page_size=page_size,
+            kv_pages=kv_pages,
+            plan_bytes=plan_bytes,
+            layer_count=layer_count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Tensors that the graphs write in place. Their rows stand in dimension 0."""
+
+    kv: Sequence[Tensor]  # rows 0 belong to padding, llama.yaml:18
+
+    def check(self, dims: Dims, device: torch.device) -> None:
+        """Raises StateError for a tensor with other rows or on another device."""
+        rt.check_state("kv", self.kv, dims.kv_rows, device)
+
+
+def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
+    """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
+    ranges = rt.even_ranges(dims.layer_count, of)  # llama.yaml:21
+    return rt.stage_of(ranges, stage, of)

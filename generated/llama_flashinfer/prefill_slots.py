@@ -1,0 +1,117 @@
+# ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3
+"""llama_flashinfer.prefill: every slot as the spec declares it, for captures, reports and
+checks.
+"""
+
+from __future__ import annotations
+
+import torch
+from ppcgc import runtime as rt
+
+SLOTS = (
+    rt.SlotInfo(
+        name="input_ids",
+        line="llama.yaml:34",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.INDEX,
+        batch="input_ids",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="positions",
+        line="llama.yaml:35",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.INDEX,
+        batch="positions",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="slot_mapping",
+        line="llama.yaml:36",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.WRITE_INDEX,
+        batch="slot_mapping",
+        host=True,
+        in_block=True,
+        of_state="kv",
+    ),
+    rt.SlotInfo(
+        name="cu_seqlens",
+        line="llama_flashinfer.yaml:29",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="repeat_last",
+        role=rt.Role.OFFSETS,
+        of_axis="tokens",
+        batch="cu_seqlens",
+        host=True,
+        host_only=True,
+    ),
+    rt.SlotInfo(
+        name="seq_lens",
+        line="llama.yaml:38",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="zero",
+        role=rt.Role.LENGTHS,
+        batch="seq_lens",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="num_tokens",
+        line="llama.yaml:39",
+        axes=(),
+        dtype=torch.int32,
+        padding="none",
+        role=rt.Role.COUNT,
+        of_axis="tokens",
+        in_block=True,
+        source="compute",
+        rule="live.tokens",
+    ),
+    rt.SlotInfo(
+        name="page_indptr",
+        line="llama_flashinfer.yaml:31",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="repeat_last",
+        role=rt.Role.OFFSETS,
+        of_axis="pages",
+        batch="page_indptr",
+        host=True,
+        host_only=True,
+    ),
+    rt.SlotInfo(
+        name="page_indices",
+        line="llama_flashinfer.yaml:32",
+        axes=("pages",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.INDEX,
+        batch="page_indices",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="last_page_len",
+        line="llama_flashinfer.yaml:33",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="fill",
+        role=rt.Role.LENGTHS,
+        batch="last_page_len",
+        host=True,
+        host_only=True,
+        fill="1",
+    ),
+)

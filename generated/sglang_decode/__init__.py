@@ -1,0 +1,34 @@
+# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:fd5d45344ec961c70888eb6e38a2a0ce9178212ea85adc766a44462eb9cf9760
+"""The buffers of SGLang 0.5.23's decode graphs, slot for slot: names, axes, dtypes, what padded
+rows hold and where live rows come from are those of its decode registry. Where that leaves
+padded rows as an earlier step wrote them, they are reset here. Switches of its server that
+add or drop buffers are options.
+"""
+
+from __future__ import annotations
+
+from .boundary import Boundary
+from .decode import DecodeExtents, DecodeOutputs
+from .decode_first import DecodeFirst, DecodeFirstBatch, DecodeFirstSlots, DecodeOnly
+from .decode_later import DecodeLast, DecodeLaterBatch, DecodeLaterSlots, DecodeMiddle
+from .family import FINGERPRINT, Dims, Options, State, stage_layers
+
+__all__ = [
+    "FINGERPRINT",
+    "Boundary",
+    "DecodeExtents",
+    "DecodeFirst",
+    "DecodeFirstBatch",
+    "DecodeFirstSlots",
+    "DecodeLast",
+    "DecodeLaterBatch",
+    "DecodeLaterSlots",
+    "DecodeMiddle",
+    "DecodeOnly",
+    "DecodeOutputs",
+    "Dims",
+    "Options",
+    "State",
+    "stage_layers",
+]

@@ -1,0 +1,29 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:3cd225ddd4e59132f210b9cebbc7535eaa17909d9278eea9aeea0397c68391c8
+"""derived_axes.prefill: every slot as the spec declares it, for captures, reports and checks."""
+
+from __future__ import annotations
+
+import torch
+from ppcgc import runtime as rt
+
+SLOTS = (
+    rt.SlotInfo(
+        name="input_ids",
+        line="spec.yaml:32",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        batch="input_ids",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="half",
+        line="spec.yaml:33",
+        axes=("halves",),
+        dtype=torch.int32,
+        padding="zero",
+        batch="half",
+    ),
+)

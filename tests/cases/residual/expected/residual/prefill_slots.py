@@ -1,0 +1,70 @@
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:2cd93665c94a074eb2e34e1247802518cef6b5599f7642a6c644e56ba51dbd2f
+"""residual.prefill: every slot as the spec declares it, for captures, reports and checks."""
+
+from __future__ import annotations
+
+import torch
+from ppcgc import runtime as rt
+
+SLOTS = (
+    rt.SlotInfo(
+        name="input_ids",
+        line="spec.yaml:26",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        batch="input_ids",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="slot_mapping",
+        line="spec.yaml:27",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="fill",
+        role=rt.Role.WRITE_INDEX,
+        batch="slot_mapping",
+        host=True,
+        in_block=True,
+        fill="1",
+        of_state="kv",
+    ),
+    rt.SlotInfo(
+        name="cu_seqlens",
+        line="spec.yaml:28",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="repeat_last",
+        role=rt.Role.OFFSETS,
+        of_axis="tokens",
+        batch="cu_seqlens",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="seq_lens",
+        line="spec.yaml:29",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="zero",
+        role=rt.Role.LENGTHS,
+        of_axis="tokens",
+        batch="seq_lens",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="num_tokens",
+        line="spec.yaml:30",
+        axes=(),
+        dtype=torch.int32,
+        padding="none",
+        role=rt.Role.COUNT,
+        of_axis="tokens",
+        in_block=True,
+        source="compute",
+        rule="live.tokens",
+    ),
+)
