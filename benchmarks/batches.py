@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,6 @@ class Batch:
         return self.of(lambda rows: torch.as_tensor(rows).to(device))
 
 
-assert {field.name for field in fields(Batch)} >= set(INTEGERS)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """A boundary of live rows on the device."""
@@ -82,11 +80,9 @@ def batch_of(lengths: Sequence[int]) -> Batch:
 
 def prompts(tokens: int, requests: int = 4) -> list[int]:
     """``tokens`` as lengths of a few uneven prompts."""
-    count = max(1, min(requests, tokens))
-    bounds = [tokens * (2 * part + part * part) // (2 * count + count * count) for part in range(count)]
-    bounds.append(tokens)
-    lengths = [after - before for before, after in zip(bounds, bounds[1:], strict=False)]
-    return [length for length in lengths if length] or [tokens]
+    parts = range(min(requests, tokens) + 1)
+    bounds = [tokens * part * (part + 1) // (parts[-1] * (parts[-1] + 1)) for part in parts]
+    return [after - before for before, after in pairwise(bounds) if after > before]
 
 
 def boundary_of(shape: Shape, tokens: int, device: torch.device) -> Given:

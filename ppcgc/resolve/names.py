@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ppcgc.diagnostics.model import Related, Span
 from ppcgc.expr.tokens import KEYWORDS
-from ppcgc.plan.naming import camel
+from ppcgc.plan.naming import is_generated
 from ppcgc.resolve import rules
 from ppcgc.resolve.context import Context, entries, need
 
@@ -42,7 +42,7 @@ _SOFT_KEYWORDS = frozenset(keyword.softkwlist) - {"_"}
 _TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
     "dim": (
         (_IN_EXPRESSIONS, "expressions"),
-        (frozenset({"Kinds", "from_config", "layer_count"}), "the generated Dims"),
+        (frozenset({"from_config", "layer_count"}), "the generated Dims"),
     ),
     "axis": (
         (_IN_EXPRESSIONS, "expressions"),
@@ -67,8 +67,8 @@ _TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
 def check_name(context: Context, kind: str, name: str, span: Span) -> bool:
     """May ``name`` be the name of a ``kind`` ("slot", "axis")? Reports a hazard if it may not."""
     reason = _hazard(kind, name)
-    if reason is None and kind in ("axis", "scalar") and name in _extents_classes(context):
-        reason = "it is the name of a generated class"
+    if reason is None and kind != "config attribute" and is_generated(name, _runners(context)):
+        reason = "generated modules have that name themselves"
     if reason is None:
         return True
     help = f"rename it, for example to '{_renamed(kind, name)}'"
@@ -76,10 +76,8 @@ def check_name(context: Context, kind: str, name: str, span: Span) -> bool:
     return False
 
 
-def _extents_classes(context: Context) -> frozenset[str]:
-    """Classes that generated code uses where axes and scalars are local variables."""
-    runners = (entry.key for entry in entries(need(context.root, "runners")))
-    return frozenset(f"{camel(runner)}Extents" for runner in runners)
+def _runners(context: Context) -> frozenset[str]:
+    return frozenset(entry.key for entry in entries(need(context.root, "runners")))
 
 
 def _hazard(kind: str, name: str) -> str | None:

@@ -13,7 +13,9 @@ from ppcgc.runtime.errors import SourceError
 
 
 def check_index(name: str, rows: Tensor, limit: int) -> None:
-    """Raises SourceError unless every value is in [0, limit)."""
+    """Raises SourceError unless every value is in [0, limit). Without values there is no fault."""
+    if rows.numel() == 0:
+        return
     low, high = _range(rows)
     if low < 0 or high >= limit:
         raise SourceError(
@@ -23,6 +25,8 @@ def check_index(name: str, rows: Tensor, limit: int) -> None:
 
 def check_write_index(name: str, rows: Tensor, limit: int, *, skips_negative: bool) -> None:
     """As ``check_index``; a negative value is legal where the consumer skips it."""
+    if rows.numel() == 0:
+        return
     low, high = _range(rows)
     if high >= limit or (low < 0 and not skips_negative):
         raise SourceError(

@@ -160,8 +160,10 @@ class Pipeline:
     def _run_case(self, case: Case) -> int:
         replays = 0
         incoming: Any = None
+        reached = 0  # the first layer that no stage has run yet
         for stage, model in zip(self.stages, self.models, strict=True):
-            if incoming is None and model.place in (Place.MIDDLE, Place.LAST):
+            after = model.place in (Place.MIDDLE, Place.LAST)
+            if after and reached != stage.layers.start:  # the runner has no stage before this one
                 incoming = self._invented(stage, model, case)
             given = () if stage.layers.start == 0 else (incoming,)
             try:
@@ -178,6 +180,7 @@ class Pipeline:
             eagerly = stage.eager(case.batch, *(() if kept is None else (kept,)))
             check_equal(out, eagerly)
             replays += step.choice.padded is not None
+            reached = stage.layers.end
             incoming = out if model.place in (Place.FIRST, Place.MIDDLE) else None
         return replays
 
@@ -230,7 +233,8 @@ class Pipeline:
                 pending.append(rule)
                 continue
             padded[rule.axis] = int(self.world.value(rule.expr, env))
-            if case.most[rule.axis] > padded[rule.axis]:
+            chosen_by = case.counts if isinstance(rule, EqualsBuckets) else case.most
+            if chosen_by[rule.axis] > padded[rule.axis]:
                 return None
         return padded
 

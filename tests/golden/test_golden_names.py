@@ -119,7 +119,7 @@ def words_of_generated_code() -> list[str]:
         for path, text in committed(case).items():
             found.add(Path(path).stem)
             for node in ast.walk(ast.parse(text)):
-                for field in ("id", "attr", "arg", "name", "asname", "module"):
+                for field in ("id", "arg", "name", "asname", "module"):
                     value = getattr(node, field, None)
                     if isinstance(value, str):
                         found.update(value.split("."))
@@ -196,7 +196,7 @@ def test_the_sweep_is_wide_and_some_names_are_refused() -> None:
     assert words >= {"self", "rt", "torch", "Tensor", "live", "batch", "Dims", "count", "class"}
     for place in PLACES:
         taken = accepted(place)
-        assert len(taken) > (10 if place == "runner" else 100)
+        assert len(taken) > (5 if place == "runner" else 100)
         assert "class" not in taken
 
 

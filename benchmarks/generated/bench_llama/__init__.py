@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95
+# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
 """The measured scenario: packed prefill of a stage that is not the first, nine slots (six of
 small integers, the offsets, and the boundary's two), every bucket replayed.
 """
@@ -9,6 +9,19 @@ from __future__ import annotations
 from .boundary import Boundary
 from .family import FINGERPRINT, Dims, State, stage_layers
 from .prefill import PrefillExtents, PrefillOutputs
+from .prefill_dense import PrefillDenseExtents, PrefillDenseOutputs
+from .prefill_dense_first import (
+    PrefillDenseFirst,
+    PrefillDenseFirstBatch,
+    PrefillDenseFirstSlots,
+    PrefillDenseOnly,
+)
+from .prefill_dense_later import (
+    PrefillDenseLast,
+    PrefillDenseLaterBatch,
+    PrefillDenseLaterSlots,
+    PrefillDenseMiddle,
+)
 from .prefill_first import PrefillFirst, PrefillFirstBatch, PrefillFirstSlots, PrefillOnly
 from .prefill_later import PrefillLast, PrefillLaterBatch, PrefillLaterSlots, PrefillMiddle
 from .prefill_on_device import PrefillOnDeviceExtents, PrefillOnDeviceOutputs
@@ -29,6 +42,16 @@ __all__ = [
     "FINGERPRINT",
     "Boundary",
     "Dims",
+    "PrefillDenseExtents",
+    "PrefillDenseFirst",
+    "PrefillDenseFirstBatch",
+    "PrefillDenseFirstSlots",
+    "PrefillDenseLast",
+    "PrefillDenseLaterBatch",
+    "PrefillDenseLaterSlots",
+    "PrefillDenseMiddle",
+    "PrefillDenseOnly",
+    "PrefillDenseOutputs",
     "PrefillExtents",
     "PrefillFirst",
     "PrefillFirstBatch",

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95
+# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(1, __name__)
 
-FINGERPRINT = "sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95"
+FINGERPRINT = "sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95
+# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
 """The prefill_on_device runner of bench_llama."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PrefillOnDeviceExtents(NamedTuple):
     requests: int
 
 
-# bench_llama.yaml:50: the padded rows of each graph, and the live rows of its capture
+# bench_llama.yaml:70: the padded rows of each graph, and the live rows of its capture
 BUCKETS = rt.bucket_table(
     PrefillOnDeviceExtents,
     {
@@ -71,7 +71,7 @@ class PrefillOnDeviceSteps:
             raise rt.broken_limit(
                 "bench_llama.prefill_on_device",
                 "tokens >= requests",
-                "bench_llama.yaml:51",
+                "bench_llama.yaml:71",
                 live,
             )
         tokens = rt.smallest((16, 32, 64, 128, 256, 512, 1024, 2048), live.tokens)
@@ -87,7 +87,7 @@ class PrefillOnDeviceSteps:
 class PrefillOnDeviceOutputs:
     """What the last stage gives: live rows only."""
 
-    hidden_states: Tensor  # [tokens, hidden] model, bench_llama.yaml:66
+    hidden_states: Tensor  # [tokens, hidden] model, bench_llama.yaml:86
 
 
 class PrefillOnDeviceResults(rt.Outputs[PrefillOnDeviceExtents, PrefillOnDeviceOutputs]):

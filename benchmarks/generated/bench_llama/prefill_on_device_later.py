@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95
+# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
 """bench_llama.prefill_on_device, middle and last stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ class PrefillOnDeviceLaterBatch(Protocol):
     @property
     def num_requests(self) -> int: ...  # live requests
     @property
-    def positions(self) -> Tensor: ...  # [tokens] int64, bench_llama.yaml:54
+    def positions(self) -> Tensor: ...  # [tokens] int64, bench_llama.yaml:74
     @property
-    def slot_mapping(self) -> Tensor: ...  # [tokens] int64, bench_llama.yaml:55
+    def slot_mapping(self) -> Tensor: ...  # [tokens] int64, bench_llama.yaml:75
     @property
-    def request_rows(self) -> Tensor: ...  # [requests] int64, bench_llama.yaml:56
+    def request_rows(self) -> Tensor: ...  # [requests] int64, bench_llama.yaml:76
     @property
-    def seq_lens(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:57
+    def seq_lens(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:77
     @property
-    def prefix_lens(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:58
+    def prefix_lens(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:78
     @property
-    def starts(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:59
+    def starts(self) -> Tensor: ...  # [requests] int32, bench_llama.yaml:79
     @property
-    def cu_seqlens(self) -> Tensor: ...  # [requests + 1] int32, bench_llama.yaml:60
+    def cu_seqlens(self) -> Tensor: ...  # [requests + 1] int32, bench_llama.yaml:80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillOnDeviceLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
-    positions: Tensor  # [tokens] int64, bench_llama.yaml:54
-    slot_mapping: Tensor  # [tokens] int64, bench_llama.yaml:55
-    request_rows: Tensor  # [requests] int64, bench_llama.yaml:56
-    seq_lens: Tensor  # [requests] int32, bench_llama.yaml:57
-    prefix_lens: Tensor  # [requests] int32, bench_llama.yaml:58
-    starts: Tensor  # [requests] int32, bench_llama.yaml:59
-    cu_seqlens: Tensor  # [requests + 1] int32, bench_llama.yaml:60
+    positions: Tensor  # [tokens] int64, bench_llama.yaml:74
+    slot_mapping: Tensor  # [tokens] int64, bench_llama.yaml:75
+    request_rows: Tensor  # [requests] int64, bench_llama.yaml:76
+    seq_lens: Tensor  # [requests] int32, bench_llama.yaml:77
+    prefix_lens: Tensor  # [requests] int32, bench_llama.yaml:78
+    starts: Tensor  # [requests] int32, bench_llama.yaml:79
+    cu_seqlens: Tensor  # [requests + 1] int32, bench_llama.yaml:80
 
 
 class PrefillOnDeviceLaterModel(Protocol):
@@ -115,25 +115,25 @@ class PrefillOnDeviceLaterInputs(
     ) -> None:
         (counts,) = host.begin()
         counts.set_rows(live)
-        # positions (bench_llama.yaml:54): batch.positions, then zero
+        # positions (bench_llama.yaml:74): batch.positions, then zero
         rt.copy_rows(slots.positions, batch.positions, live.tokens, "positions")
         rt.pad_zero(slots.positions, live.tokens)
-        # slot_mapping (bench_llama.yaml:55): batch.slot_mapping, then zero
+        # slot_mapping (bench_llama.yaml:75): batch.slot_mapping, then zero
         rt.copy_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping")
         rt.pad_zero(slots.slot_mapping, live.tokens)
-        # request_rows (bench_llama.yaml:56): batch.request_rows, then zero
+        # request_rows (bench_llama.yaml:76): batch.request_rows, then zero
         rt.copy_rows(slots.request_rows, batch.request_rows, live.requests, "request_rows")
         rt.pad_zero(slots.request_rows, live.requests)
-        # seq_lens (bench_llama.yaml:57): batch.seq_lens, then zero
+        # seq_lens (bench_llama.yaml:77): batch.seq_lens, then zero
         rt.copy_rows(slots.seq_lens, batch.seq_lens, live.requests, "seq_lens")
         rt.pad_zero(slots.seq_lens, live.requests)
-        # prefix_lens (bench_llama.yaml:58): batch.prefix_lens, then zero
+        # prefix_lens (bench_llama.yaml:78): batch.prefix_lens, then zero
         rt.copy_rows(slots.prefix_lens, batch.prefix_lens, live.requests, "prefix_lens")
         rt.pad_zero(slots.prefix_lens, live.requests)
-        # starts (bench_llama.yaml:59): batch.starts, then zero
+        # starts (bench_llama.yaml:79): batch.starts, then zero
         rt.copy_rows(slots.starts, batch.starts, live.requests, "starts")
         rt.pad_zero(slots.starts, live.requests)
-        # cu_seqlens (bench_llama.yaml:60): batch.cu_seqlens, then the last live row again
+        # cu_seqlens (bench_llama.yaml:80): batch.cu_seqlens, then the last live row again
         rt.copy_rows(slots.cu_seqlens, batch.cu_seqlens, live.requests + 1, "cu_seqlens")
         rt.pad_repeat_last(slots.cu_seqlens, live.requests + 1)
         host.push()

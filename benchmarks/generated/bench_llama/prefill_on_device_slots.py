@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95
+# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
 """bench_llama.prefill_on_device: every slot as the spec declares it, for captures, reports and
 checks.
 """
@@ -12,7 +12,7 @@ from ppcgc import runtime as rt
 SLOTS = (
     rt.SlotInfo(
         name="positions",
-        line="bench_llama.yaml:54",
+        line="bench_llama.yaml:74",
         axes=("tokens",),
         dtype=torch.int64,
         padding="zero",
@@ -21,7 +21,7 @@ SLOTS = (
     ),
     rt.SlotInfo(
         name="slot_mapping",
-        line="bench_llama.yaml:55",
+        line="bench_llama.yaml:75",
         axes=("tokens",),
         dtype=torch.int64,
         padding="zero",
@@ -31,7 +31,7 @@ SLOTS = (
     ),
     rt.SlotInfo(
         name="request_rows",
-        line="bench_llama.yaml:56",
+        line="bench_llama.yaml:76",
         axes=("requests",),
         dtype=torch.int64,
         padding="zero",
@@ -39,7 +39,7 @@ SLOTS = (
     ),
     rt.SlotInfo(
         name="seq_lens",
-        line="bench_llama.yaml:57",
+        line="bench_llama.yaml:77",
         axes=("requests",),
         dtype=torch.int32,
         padding="zero",
@@ -48,7 +48,7 @@ SLOTS = (
     ),
     rt.SlotInfo(
         name="prefix_lens",
-        line="bench_llama.yaml:58",
+        line="bench_llama.yaml:78",
         axes=("requests",),
         dtype=torch.int32,
         padding="zero",
@@ -57,7 +57,7 @@ SLOTS = (
     ),
     rt.SlotInfo(
         name="starts",
-        line="bench_llama.yaml:59",
+        line="bench_llama.yaml:79",
         axes=("requests",),
         dtype=torch.int32,
         padding="zero",
@@ -65,7 +65,7 @@ SLOTS = (
     ),
     rt.SlotInfo(
         name="cu_seqlens",
-        line="bench_llama.yaml:60",
+        line="bench_llama.yaml:80",
         axes=("requests",),
         dtype=torch.int32,
         padding="repeat_last",

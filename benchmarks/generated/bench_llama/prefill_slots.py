@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
-# spec: sha256:46250c16c304183a1207510c543c4c9286f06641f8b080f1b2ec5ffdaa389b95
+# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
 """bench_llama.prefill: every slot as the spec declares it, for captures, reports and checks."""
 
 from __future__ import annotations

@@ -86,8 +86,13 @@ class OpWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's ow
         return result
 
     def _note(self, func: Any, op: Op, given: list[Tensor], results: list[Tensor]) -> None:
+        to_device = any(tensor.is_cuda for tensor in results)
         for tensor in given:
-            if tensor.untyped_storage()._cdata not in self._made and tensor.numel():
+            # host memory that goes to the device counts, also where the forward made it itself:
+            # the graph keeps its address, and the next run of the forward's Python has another
+            from_host = to_device and tensor.device.type == "cpu" and tensor.dim() > 0
+            foreign = tensor.untyped_storage()._cdata not in self._made
+            if (foreign or from_host) and tensor.numel():
                 self.reads.append(
                     Read(
                         address=tensor.data_ptr(),

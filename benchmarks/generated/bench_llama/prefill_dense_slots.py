@@ -1,0 +1,90 @@
+# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
+"""bench_llama.prefill_dense: every slot as the spec declares it, for captures, reports and
+checks.
+"""
+
+from __future__ import annotations
+
+import torch
+from ppcgc import runtime as rt
+
+SLOTS = (
+    rt.SlotInfo(
+        name="positions",
+        line="bench_llama.yaml:54",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.INDEX,
+        batch="positions",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="slot_mapping",
+        line="bench_llama.yaml:55",
+        axes=("tokens",),
+        dtype=torch.int64,
+        padding="zero",
+        role=rt.Role.WRITE_INDEX,
+        batch="slot_mapping",
+        host=True,
+        in_block=True,
+        of_state="kv",
+    ),
+    rt.SlotInfo(
+        name="request_rows",
+        line="bench_llama.yaml:56",
+        axes=("requests",),
+        dtype=torch.int64,
+        padding="zero",
+        batch="request_rows",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="seq_lens",
+        line="bench_llama.yaml:57",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="zero",
+        role=rt.Role.LENGTHS,
+        batch="seq_lens",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="prefix_lens",
+        line="bench_llama.yaml:58",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="zero",
+        role=rt.Role.LENGTHS,
+        batch="prefix_lens",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="starts",
+        line="bench_llama.yaml:59",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="zero",
+        batch="starts",
+        host=True,
+        in_block=True,
+    ),
+    rt.SlotInfo(
+        name="cu_seqlens",
+        line="bench_llama.yaml:60",
+        axes=("requests",),
+        dtype=torch.int32,
+        padding="repeat_last",
+        role=rt.Role.OFFSETS,
+        of_axis="tokens",
+        batch="cu_seqlens",
+        host=True,
+        in_block=True,
+    ),
+)

@@ -1,0 +1,45 @@
+"""Figures as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, columns aligned to the right but for the first."""
+    lines = [list(head), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+
+    def text(line: Sequence[str]) -> str:
+        first, *rest = (
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        return "| " + " | ".join([first, *rest]) + " |"
+
+    rule = "|" + "|".join(
+        "-" * (width + 1) + (":" if column else "-") for column, width in enumerate(widths)
+    ) + "|"
+    return "\n".join([text(lines[0]), rule, *map(text, lines[1:])])
+
+
+def peers_table(rows: Sequence[dict[str, Any]], key: str, *, over: str | None = None) -> str:
+    """Peers down, buckets across: ``key``, or its ratio to the peer ``over``."""
+    buckets = sorted({row["bucket"] for row in rows})
+    peers = list(dict.fromkeys(row["peer"] for row in rows))
+    values = {(row["peer"], row["bucket"]): row[key] for row in rows}
+
+    def cell(peer: str, bucket: int) -> str:
+        value = values.get((peer, bucket))
+        if value is None:
+            return "-"
+        if over is None:
+            return f"{value:.1f}" if key == "host_us" else f"{value:.3f}"
+        base = values.get((over, bucket))
+        return "-" if not base else f"{value / base:.3f}"
+
+    return table(
+        ["peer", *map(str, buckets)],
+        [[peer, *(cell(peer, bucket) for bucket in buckets)] for peer in peers],
+    )

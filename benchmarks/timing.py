@@ -1,0 +1,59 @@
+"""Clocks: host time of a call, time of a stream of steps, time on the device."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from time import perf_counter_ns
+
+import torch
+
+from benchmarks.scenario import Scenario
+
+
+def host_us(scenario: Scenario, step: Callable[[], object], repeats: int = 60) -> float:
+    """Median host microseconds of one step into an idle device.
+
+    The device is waited for between two steps, outside of the measured time, so that no launch
+    waits in a full queue.
+    """
+    times = []
+    for _ in range(repeats):
+        scenario.sync()
+        start = perf_counter_ns()
+        step()
+        times.append(perf_counter_ns() - start)
+    scenario.sync()
+    return statistics.median(times[repeats // 6 :]) / 1e3
+
+
+def stream_ms(scenario: Scenario, step: Callable[[], object], seconds: float = 0.15) -> float:
+    """Milliseconds of a step in a stream of steps: the first start to the last end, by count."""
+    step()
+    scenario.sync()
+    start = perf_counter_ns()
+    step()
+    scenario.sync()
+    once = max(1, perf_counter_ns() - start) / 1e9
+    count = max(5, min(400, round(seconds / once)))
+    start = perf_counter_ns()
+    for _ in range(count):
+        step()
+    scenario.sync()
+    return (perf_counter_ns() - start) / count / 1e6
+
+
+def device_ms(scenario: Scenario, step: Callable[[], object], repeats: int = 15) -> float | None:
+    """Median milliseconds on the device between two events around one step; None on a CPU."""
+    if not scenario.on_gpu:
+        return None
+    times = []
+    for _ in range(repeats):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's
+        scenario.sync()
+        start.record()
+        step()
+        end.record()
+        scenario.sync()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times)
