@@ -17,7 +17,7 @@ test: $(INSTALLED)
 	$(BIN)/mypy --strict ppcgc generated tests
 	$(BIN)/ppcgc validate specs
 	$(BIN)/ppcgc generate --check specs
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
 # torch first: with its pin settled, nothing that is installed later can ask for another one
 $(INSTALLED): pyproject.toml setup.py constraints.txt

@@ -87,11 +87,11 @@ def prompts(tokens: int, requests: int = 4) -> list[int]:
 
 def boundary_of(shape: Shape, tokens: int, device: torch.device) -> Given:
     """Random rows [tokens, hidden], the same for the same number of tokens."""
-    random = torch.Generator().manual_seed(tokens)
+    random = torch.Generator(device).manual_seed(tokens)
 
     def rows() -> Tensor:
-        made = torch.randn(tokens, shape.hidden_size, generator=random)
-        return made.to(device=device, dtype=shape.dtype)
+        made = torch.randn(tokens, shape.hidden_size, generator=random, device=device)
+        return made.to(shape.dtype)
 
     return Given(hidden_states=rows(), residual=rows())
 
@@ -114,6 +114,4 @@ def padded(batch: Batch, given: Given, tokens: int, requests: int) -> tuple[Batc
     def widen(rows: Tensor) -> Tensor:
         return torch.cat([rows, rows.new_zeros(tokens - rows.shape[0], rows.shape[1])])
 
-    return whole, Given(
-        hidden_states=widen(given.hidden_states), residual=widen(given.residual)
-    )
+    return whole, Given(hidden_states=widen(given.hidden_states), residual=widen(given.residual))

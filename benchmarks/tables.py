@@ -18,9 +18,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         )
         return "| " + " | ".join([first, *rest]) + " |"
 
-    rule = "|" + "|".join(
-        "-" * (width + 1) + (":" if column else "-") for column, width in enumerate(widths)
-    ) + "|"
+    rule = (
+        "|"
+        + "|".join(
+            "-" * (width + 1) + (":" if column else "-") for column, width in enumerate(widths)
+        )
+        + "|"
+    )
     return "\n".join([text(lines[0]), rule, *map(text, lines[1:])])
 
 

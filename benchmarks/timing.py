@@ -11,7 +11,7 @@ import torch
 from benchmarks.scenario import Scenario
 
 
-def host_us(scenario: Scenario, step: Callable[[], object], repeats: int = 60) -> float:
+def host_us(scenario: Scenario, step: Callable[[], object], repeats: int = 45) -> float:
     """Median host microseconds of one step into an idle device.
 
     The device is waited for between two steps, outside of the measured time, so that no launch
@@ -43,7 +43,7 @@ def stream_ms(scenario: Scenario, step: Callable[[], object], seconds: float = 0
     return (perf_counter_ns() - start) / count / 1e6
 
 
-def device_ms(scenario: Scenario, step: Callable[[], object], repeats: int = 15) -> float | None:
+def device_ms(scenario: Scenario, step: Callable[[], object], repeats: int = 9) -> float | None:
     """Median milliseconds on the device between two events around one step; None on a CPU."""
     if not scenario.on_gpu:
         return None

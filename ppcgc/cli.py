@@ -331,6 +331,26 @@ def verify(
 
 
 @commands.command()
+@click.option("--peer", "peers", multiple=True, help="Only this peer; may be repeated.")
+@click.option("--tiny", is_flag=True, help="A tiny stage on the CPU: shows that the harness runs.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the figures there, as JSON.")
+def bench(peers: tuple[str, ...], tiny: bool, out: Path | None) -> int:
+    """Measure generated runners beside what else runs a stage: needs torch and a checkout.
+
+    Each peer's outputs are checked against eager before its figures count.
+    """
+    from ppcgc.bench_verb import NoBenchError
+    from ppcgc.bench_verb import bench as run
+
+    try:
+        text = run(peers=peers, tiny=tiny, out=out)
+    except NoBenchError as error:
+        raise CannotRunError(str(error)) from error
+    click.echo(text)
+    return CLEAN
+
+
+@commands.command()
 def schema() -> int:
     """Print the JSON Schema of specs."""
     from ppcgc.schema_file import schema_text

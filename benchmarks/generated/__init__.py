@@ -1,0 +1,1 @@
+"""Generated runners of the specs in ``specs/``; `ppcgc generate specs` writes them."""

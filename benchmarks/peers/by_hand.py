@@ -157,5 +157,3 @@ class OneCopy(ByHand):
             replay()
 
         return run
-
-

@@ -33,9 +33,7 @@ class Ours:
         """The case's rows: in the very slots that the graph reads, or in tensors of their own."""
         given = case.given
         if not self.in_place:
-            return bench_llama.Boundary(
-                hidden_states=given.hidden_states, residual=given.residual
-            )
+            return bench_llama.Boundary(hidden_states=given.hidden_states, residual=given.residual)
         slots = next(
             bucket.boundary
             for padded, bucket in self.runner.table.items()

@@ -1,4 +1,4 @@
-"""SGLang's buffer registry, loaded from its wheel where that is at hand; nothing of it is kept here.
+"""SGLang's buffer registry, loaded from its wheel where that is at hand.
 
 The registry is filled from device tensors and the boundary is copied, then a graph of the same
 model over its buffers is replayed. Its small-copy kernel takes no tensor of more than 8,192

@@ -115,9 +115,7 @@ class GraphedCallables:
             **dict(zip(INTEGERS, integers, strict=True)),
         )
         given = Given(hidden_states=hidden, residual=residual)
-        out = self.scenario.stage(
-            positions=batch.positions, batch=batch, pp_proxy_tensors=given
-        )
+        out = self.scenario.stage(positions=batch.positions, batch=batch, pp_proxy_tensors=given)
         return out["hidden_states"], out["residual"]
 
     def step(self, case: Case) -> Step:

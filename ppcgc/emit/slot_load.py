@@ -58,13 +58,12 @@ def _source(slot: SlotCode) -> Code:
 
 def _load_block(slot: SlotCode) -> list[Code]:
     rows, source = slot.rows, _source(slot)
-    cast = Code(", cast=True") if slot.slot.cast else Code("")
+    words = (*slot.cast_word(), *slot.broadcast_word())
     if slot.dim is None:
-        put = code("{}.put_whole({}{})", rows, source, cast)
+        put = call(code("{}.put_whole", rows), (source, *words))
         fill = code("{}.set_all({})", rows, absent_value(slot))
     else:
-        words = (source, slot.live(), *slot.cast_word(), *slot.broadcast_word())
-        put = call(code("{}.put", rows), words)
+        put = call(code("{}.put", rows), (source, slot.live(), *words))
         fill = code("{}.set_live({}, {})", rows, slot.live(), absent_value(slot))
     check = role_check(slot, rows, slot.live())
     return _unless_absent(slot, [put], fill) + _pad_block(slot) + check

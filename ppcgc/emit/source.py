@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ppcgc.emit.layout import WIDTH
+from ppcgc.emit.unfolding import WIDTH
 
 _ORDER = re.compile(r"(fmt|isort|mypy|noqa|pragma|pylint|pyright|ruff|type|yapf)\b", re.IGNORECASE)
 

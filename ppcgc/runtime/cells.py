@@ -9,8 +9,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from ppcgc.runtime.errors import SourceError
-from ppcgc.runtime.host_rows import HostSource
-from ppcgc.runtime.loading import check_source, host_rows_of, spread_over
+from ppcgc.runtime.host_rows import HostSource, spread_over
+from ppcgc.runtime.loading import check_source, host_rows_of
 
 
 def live_cells(slot: Tensor, live: tuple[int, int], dims: tuple[int, int], name: str) -> Tensor:
@@ -57,9 +57,7 @@ def upload_cells(
 ) -> Tensor:
     """Copy a host source into the live cells; returns it as a CPU tensor."""
     cells = live_cells(slot, live, dims, name)
-    if broadcast:
-        source = spread_over(source, cells.shape)
-    rows = host_rows_of(source, cells.shape, slot.dtype, name, cast=cast)
+    rows = host_rows_of(source, cells.shape, slot.dtype, name, cast=cast, broadcast=broadcast)
     cells.copy_(rows)
     return rows
 

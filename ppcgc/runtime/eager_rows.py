@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime import roles
-from ppcgc.runtime.host_rows import HostSource, spread
-from ppcgc.runtime.loading import check_source, host_rows_of, spread_over
+from ppcgc.runtime.host_rows import HostSource, spread, spread_over
+from ppcgc.runtime.loading import check_source, host_rows_of
 from ppcgc.runtime.slot_info import SlotInfo
 
 
@@ -56,10 +56,10 @@ class EagerRows:
         return rows.clone() if name in self._mutable else rows
 
     def own_if_given(
-        self, name: str, source: Tensor | None, *, cast: bool = False
+        self, name: str, source: Tensor | None, *, cast: bool = False, broadcast: bool = False
     ) -> Tensor | None:
         """As ``own``; None for an absent source."""
-        return None if source is None else self.own(name, source, cast=cast)
+        return None if source is None else self.own(name, source, cast=cast, broadcast=broadcast)
 
     def upload(
         self,
@@ -73,17 +73,18 @@ class EagerRows:
         """A host source, moved to the stage's device. Raises SourceError; ``absent`` as above."""
         if source is None and absent is not None:
             return self.filled(name, absent)
-        if broadcast:
-            source = spread_over(source, self._shapes[name])
-        rows = host_rows_of(source, self._shapes[name], self._dtypes[name], name, cast=cast)
+        shape, dtype = self._shapes[name], self._dtypes[name]
+        rows = host_rows_of(source, shape, dtype, name, cast=cast, broadcast=broadcast)
         self._host[name] = rows
         return rows.to(self._device, copy=name in self._mutable)
 
     def upload_if_given(
-        self, name: str, source: HostSource, *, cast: bool = False
+        self, name: str, source: HostSource, *, cast: bool = False, broadcast: bool = False
     ) -> Tensor | None:
         """As ``upload``; None for an absent source."""
-        return None if source is None else self.upload(name, source, cast=cast)
+        if source is None:
+            return None
+        return self.upload(name, source, cast=cast, broadcast=broadcast)
 
     def on_host(
         self,
@@ -97,9 +98,16 @@ class EagerRows:
         """A host source that stays on the host: a mirror, or a slot without a device side."""
         if source is None and absent is not None:
             return torch.full(self._shapes[name], absent, dtype=self._dtypes[name])
-        if broadcast:
-            source = spread_over(source, self._shapes[name])
-        return host_rows_of(source, self._shapes[name], self._dtypes[name], name, cast=cast)
+        shape, dtype = self._shapes[name], self._dtypes[name]
+        return host_rows_of(source, shape, dtype, name, cast=cast, broadcast=broadcast)
+
+    def on_host_if_given(
+        self, name: str, source: HostSource, *, cast: bool = False, broadcast: bool = False
+    ) -> Tensor | None:
+        """As ``on_host``; None for an absent source."""
+        if source is None:
+            return None
+        return self.on_host(name, source, cast=cast, broadcast=broadcast)
 
     def filled(self, name: str, value: float) -> Tensor:
         """One value everywhere: computed, constant, or absent with a fill."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -88,6 +88,18 @@ def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> T
     return wide.to(dtype)
 
 
+SourceT = TypeVar("SourceT")
+
+
+def spread_over(source: SourceT, shape: Sequence[int]) -> SourceT | Tensor:
+    """``broadcast: true``: a tensor that lacks leading dimensions, repeated along them."""
+    if isinstance(source, Tensor) and source.dim() < len(shape):
+        lacking = len(shape) - source.dim()
+        if list(source.shape) == list(shape[lacking:]):
+            return source.expand(*shape)
+    return source
+
+
 def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
     """One value a row along ``dim``, broadcastable to ``rows``. Raises SourceError."""
     shape = [1] * rows.dim()
@@ -145,11 +157,11 @@ class HostRows:
         The rows past ``live`` hold the padding already. ``broadcast`` lets the source lack leading
         dimensions.
         """
-        rows = source
+        rows: Any = source
         if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
             rows = as_host_tensor(source, self._dtype, self.name, cast=cast)
-        if broadcast and rows.dim() < self.tensor.dim():
-            rows = rows.expand(*self.tensor.narrow(self._dim, 0, live).shape)
+        if broadcast and live <= self.tensor.shape[self._dim]:
+            rows = spread_over(rows, self.tensor.narrow(self._dim, 0, live).shape)
         if self._dim or rows.shape != (live, *self._rest) or live > self.tensor.shape[0]:
             self.check_shape(rows.shape, live)
         if self._dim == 0 and rows.is_contiguous():
@@ -157,9 +169,11 @@ class HostRows:
         else:
             self.tensor.narrow(self._dim, 0, live).copy_(rows)
 
-    def put_whole(self, source: HostSource, *, cast: bool = False) -> None:
+    def put_whole(self, source: HostSource, *, cast: bool = False, broadcast: bool = False) -> None:
         """Write a slot without a padded dimension. Raises SourceError for another shape."""
         rows = as_host_tensor(source, self.tensor.dtype, self.name, cast=cast)
+        if broadcast:
+            rows = spread_over(rows, self.tensor.shape)
         if rows.shape != self.tensor.shape:
             raise SourceError(
                 f"slot {self.name}: the source has shape {list(rows.shape)}, "

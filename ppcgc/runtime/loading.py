@@ -7,13 +7,12 @@ replay alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
-from ppcgc.runtime.host_rows import HostSource, as_host_tensor
+from ppcgc.runtime.host_rows import HostSource, as_host_tensor, spread_over
 
 
 def check_source(
@@ -61,18 +60,6 @@ def live_shape(slot: Tensor, live: int, dim: int, name: str) -> list[int]:
     return shape
 
 
-SourceT = TypeVar("SourceT")
-
-
-def spread_over(source: SourceT, shape: Sequence[int]) -> SourceT | Tensor:
-    """``broadcast: true``: a tensor that lacks leading dimensions, repeated along them."""
-    if isinstance(source, Tensor) and source.dim() < len(shape):
-        lacking = len(shape) - source.dim()
-        if list(source.shape) == list(shape[lacking:]):
-            return source.expand(*shape)
-    return source
-
-
 def copy_rows(
     slot: Tensor,
     source: Tensor | None,
@@ -93,10 +80,19 @@ def copy_rows(
     slot.narrow(dim, 0, live).copy_(rows)
 
 
-def copy_whole(slot: Tensor, source: Tensor | None, name: str, *, cast: bool = False) -> None:
+def copy_whole(
+    slot: Tensor,
+    source: Tensor | None,
+    name: str,
+    *,
+    cast: bool = False,
+    broadcast: bool = False,
+) -> None:
     """Copy a device source into a slot without a padded axis."""
     if cast and isinstance(source, Tensor):
         source = source.to(slot.dtype)
+    if broadcast:
+        source = spread_over(source, slot.shape)
     slot.copy_(check_source(source, slot.shape, slot.dtype, slot.device, name))
 
 
@@ -115,25 +111,33 @@ def upload_rows(
     Returns the source's rows as a CPU tensor.
     """
     shape = live_shape(slot, live, dim, name)
-    if broadcast:
-        source = spread_over(source, shape)
-    rows = host_rows_of(source, shape, slot.dtype, name, cast=cast)
+    rows = host_rows_of(source, shape, slot.dtype, name, cast=cast, broadcast=broadcast)
     slot.narrow(dim, 0, live).copy_(rows)
     return rows
 
 
-def upload_whole(slot: Tensor, source: HostSource, name: str, *, cast: bool = False) -> Tensor:
+def upload_whole(
+    slot: Tensor, source: HostSource, name: str, *, cast: bool = False, broadcast: bool = False
+) -> Tensor:
     """Copy a host source into a slot without a padded axis; returns it as a CPU tensor."""
-    rows = host_rows_of(source, slot.shape, slot.dtype, name, cast=cast)
+    rows = host_rows_of(source, slot.shape, slot.dtype, name, cast=cast, broadcast=broadcast)
     slot.copy_(rows)
     return rows
 
 
 def host_rows_of(
-    source: HostSource, shape: Sequence[int], dtype: torch.dtype, name: str, *, cast: bool
+    source: HostSource,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    name: str,
+    *,
+    cast: bool,
+    broadcast: bool = False,
 ) -> Tensor:
     """A host source of exactly this shape. Raises SourceError."""
     rows = as_host_tensor(source, dtype, name, cast=cast)
+    if broadcast:
+        rows = spread_over(rows, shape)
     if list(rows.shape) != list(shape):
         raise SourceError(
             f"slot {name}: the source has shape {list(rows.shape)}, "

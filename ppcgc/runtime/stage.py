@@ -286,7 +286,7 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         def run() -> None:
             self.reset_boundary(bucket)
             result = self.forward(bucket.slots, boundary, bucket.padded, bucket.made)
-            self.outputs.store(result, bucket.outputs, bucket.boundary)
+            self.outputs.store(result, bucket.outputs, boundary)
 
         return run
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ppcgc.emit.layout import WIDTH
 from ppcgc.emit.source import Code, Identifier, comment, docstring, identifier, literal
+from ppcgc.emit.unfolding import WIDTH
 
 ATTACKS = [
     '"""',

@@ -96,7 +96,8 @@ class Wrapper:
         self.library.log.append(f"plan {len(last_page_len)}")
 
     def _run(self, query: Tensor, pages: tuple[Tensor, Tensor], starts: Tensor) -> Tensor:
-        if query.shape[0] != self.rows:
+        # a graph's shape is that of its bucket, and plans of smaller batches follow
+        if self.rows is None or query.shape[0] < self.rows:
             raise ValueError(f"{query.shape[0]} queries, planned were {self.rows}")
         self.library.log.append(f"run {len(self.last_page_len)}")
         keys, values = (cache.index_select(0, self.indices.long()).flatten(0, 1) for cache in pages)

@@ -15,6 +15,7 @@ Note [experts group rows]
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import test_bart
@@ -32,6 +33,7 @@ from family_models import (
     HYPER_FAMILY,
     KV_ROWS,
     SPARSE_FAMILY,
+    SSM_ROWS,
     Layered,
     block_model,
     hybrid_model,
@@ -92,13 +94,14 @@ def both(
     sequences: Callable[[Sequence[list[int]]], tuple[Any, Sequence[Any]]],
     *,
     content: str = "input_ids",
+    most_requests: int = 16,
     **options: Any,
 ) -> list[Subject]:
     """Prefill and decode. ``sequences`` starts ids in an engine of their own: that and them."""
 
     def prefill(live: Any, seed: int) -> Any:
         ids = ids_of(live, seed)
-        if not ids:
+        if not ids or live.requests > most_requests:
             return None
         engine, started = sequences(ids)
         return engine.prefill(started)
@@ -204,7 +207,7 @@ def qwen3_vl(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
         image = random_image(
             1, 2, 2, hidden=test_qwen3_vl.HIDDEN, layers=test_qwen3_vl.DEEPSTACK
         )
-        made = [ImageSequence(ids=each, image=image if len(each) >= 5 else None) for each in ids]
+        made = [ImageSequence(ids=each, image=image if len(each) >= 8 else None) for each in ids]
         engine = test_qwen3_vl.engine_of(model)
         return engine, made
 
@@ -260,7 +263,9 @@ def layered(
 def qwen3_next(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
     model = hybrid_model(device, "rara")
     pipeline = test_qwen3_next.pipeline_of(model, cuts_of(4, stages), device)
-    return both(pipeline, started(lambda: StatefulEngine(KV_ROWS, CONTEXT)))
+    return both(
+        pipeline, started(lambda: StatefulEngine(KV_ROWS, CONTEXT)), most_requests=SSM_ROWS - 1
+    )
 
 
 # ---------------------------------------------------------------- planned attention
@@ -268,31 +273,25 @@ def qwen3_next(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
 
 def llama_flashinfer(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
     """With the stand-in library on the CPU and with FlashInfer on CUDA."""
-    model = small_model(llama_config(**test_flashinfer.SIZES), device)
+    sizes = test_flashinfer.SIZES | {"max_position_embeddings": PAGED_ROWS}
+    model = small_model(llama_config(**sizes), device)
     library = PlannedLibrary() if device == "cpu" else None
     made = build_paged(
         model, library, stages=stages, device=device, plan_bytes=test_flashinfer.PLAN_BYTES, dtype=torch.bfloat16
     )
 
     def prefill(live: Any, seed: int) -> Any:
-        sequences = [PagedSequence(ids=ids) for ids in ids_of(live, seed)]
-        return batch(live, sequences, prefill_batch) if sequences else None
+        return batch(ids_of(live, seed), prefill_batch)
 
     def decode(live: Any, seed: int) -> Any:
-        if not live.requests <= live.pages <= 4 * live.requests:
-            return None
-        share, more = divmod(live.pages, live.requests)
-        lengths = [PAGE * (share + (n < more)) - seed % PAGE for n in range(live.requests)]
-        generator = torch.Generator().manual_seed(seed)
-        ids = [torch.randint(2, 90, (n,), generator=generator).tolist() for n in lengths]
-        return batch(live, [PagedSequence(ids=each) for each in ids], decode_batch)
+        return batch(histories_of(live, seed, longest=4 * PAGE), decode_batch)
 
-    def batch(live: Any, sequences: Sequence[PagedSequence], make: Callable[..., Any]) -> Any:
-        pages = Pages(PAGED_ROWS)
+    def batch(ids: Sequence[list[int]], make: Callable[..., Any]) -> Any:
+        """With the pages that the sequences need, however many were asked for."""
+        sequences, pages = [PagedSequence(ids=each) for each in ids], Pages(PAGED_ROWS)
         for sequence in sequences:
             pages.fit(sequence)
-        packed = make(sequences)
-        return packed if packed.num_pages == live.pages else None
+        return make(sequences) if sequences else None
 
     return [
         Subject(runners=made.prefill, batches=prefill, owned=rows_of_pages),
@@ -303,7 +302,7 @@ def llama_flashinfer(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
 def rows_of_pages(batch: Any, state: str) -> Iterable[int]:
     """Rows that hold the tokens of live requests."""
     ends = batch.page_indptr
-    for first, last, filled in zip(ends, ends[1:], batch.last_page_len, strict=True):
+    for (first, last), filled in zip(pairwise(ends), batch.last_page_len, strict=True):
         for page in batch.page_indices[first : last - 1]:
             yield from range(page * PAGE, (page + 1) * PAGE)
         page = batch.page_indices[last - 1]
@@ -328,6 +327,8 @@ def mirror(package: Any, setting: Setting, device: str) -> Subject:
         raise BuildError("the model of the mirror runs on the CPU")
 
     def make(live: Any, seed: int) -> Any:
+        if setting.kind == "decode" and live.tokens != live.requests:
+            return None
         return batch_of(setting, live.requests, live.tokens, seed)
 
     runners = [build_mirror(package, setting, first=first) for first in (True, False)]

@@ -32,7 +32,7 @@ COMPILER_LAYERS = (
         "ppcgc.overview",
         "ppcgc.starter",
     ),
-    ("ppcgc.verify_verb",),
+    ("ppcgc.verify_verb", "ppcgc.bench_verb"),
     ("ppcgc.cli",),
     ("ppcgc.__main__",),
 )
@@ -173,6 +173,22 @@ def test_the_help_of_verify_loads_no_torch() -> None:
         "import io, ppcgc.cli; ppcgc.cli.main(['verify', '--help'], io.StringIO(), io.StringIO())"
     )
     assert not loaded_after(f"{code}; import ppcgc.verify_verb") & {*HEAVY, "ppcgc.runtime"}
+
+
+def test_the_help_of_bench_loads_no_torch() -> None:
+    code = "import io, ppcgc.cli; ppcgc.cli.main(['bench', '--help'], io.StringIO(), io.StringIO())"
+    loaded = loaded_after(f"{code}; import ppcgc.bench_verb")
+    assert not {name for name in loaded if name.split(".")[0] in {*HEAVY, "benchmarks"}}
+
+
+def test_only_the_verb_bench_names_the_measurements() -> None:
+    naming = {
+        name_of(path)
+        for path in modules()
+        for target in imports_of(path.read_text(encoding="utf-8"), name_of(path))
+        if target.split(".")[0] == "benchmarks"
+    }
+    assert naming == {"ppcgc.bench_verb"}
 
 
 def test_a_file_that_is_not_yaml_waits_for_no_schema(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import keyword
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -161,6 +162,7 @@ def refused(text: str) -> set[str]:
     return {name for finding in errors for name in re.findall(r"'([\w.]+)'", finding.message)[:1]}
 
 
+@cache
 def accepted(place: str) -> list[str]:
     """The names of the sweep that a place takes; what it refuses it refuses alone, too."""
     names = words_for(place)

@@ -27,7 +27,7 @@ class Case:
 
     @property
     def is_padded(self) -> bool:
-        return tuple(self.live) != tuple(self.padded)
+        return any(live < padded for live, padded in zip(self.live, self.padded, strict=True))
 
     def changed(self, path: str, value: object) -> Case:
         """The case with another value at one path of its batch."""
@@ -105,13 +105,19 @@ def _wanted(runner: Any, padded: Any) -> Iterator[Any]:
     fullest = runner.buckets[padded][: len(rows)]
     single = (1,) * len(rows)
     for sizes in (several, fullest, single, *product(*map(_sizes, rows))):
-        live = kind(*sizes, *scalars)
+        live = with_group_counts(runner, kind(*sizes, *scalars))
         try:
             chosen = runner.choose(live).padded
         except PpcgcError:
             continue
         if chosen == padded:
             yield live
+
+
+def with_group_counts(runner: Any, live: Any) -> Any:
+    """The counts, with this rank's own standing for the most of its group (``tokens_most``)."""
+    most = {f"{axis}_most": getattr(live, axis) for axis in runner.axes}
+    return live._replace(**{name: most[name] for name in runner.columns if name in most})
 
 
 def _sizes(extent: int) -> tuple[int, ...]:

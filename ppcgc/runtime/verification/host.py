@@ -80,7 +80,12 @@ class HostReads(TorchFunctionMode):
 
 def _on_cpu(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
     memory = MemoryMap(stage, case)
-    with HostReads(lambda address: memory.find(address, address + 1) is not None) as reads:
+
+    def is_device(address: int) -> bool:
+        region = memory.find(address, address + 1)
+        return region is not None and region.kind != "host slot"
+
+    with HostReads(is_device) as reads:
         step = stage.begin(case)
         stage.runner.finish(step)
     if reads.first is not None:

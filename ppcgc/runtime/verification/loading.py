@@ -47,7 +47,8 @@ def check(session: Session) -> Outcome:
         findings += found
     if not findings:
         findings += neighbour_findings(session)
-    skipped = f"; not read again: {listed(sorted(unread))}" if unread else ""
+    reasons = (f"{name} ({why})" for name, why in sorted(unread.items()))
+    skipped = f"; not read again: {', '.join(reasons)}" if unread else ""
     return Outcome(f"{slots} slots in {loads} loads read again from the spec{skipped}", findings)
 
 

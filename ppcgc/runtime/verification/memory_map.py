@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from torch import Tensor
@@ -37,7 +39,8 @@ class MemoryMap:
         self.regions: list[Region] = [_region("live counts", "", bucket.live_counts, False)]
         for info, tensor in stage.slots(case):
             writable = info.mutable or info.source == "graph"
-            self.regions.append(_region("slot", f"{info.name} ({info.line})", tensor, writable))
+            kind = "host slot" if info.host_only else "slot"
+            self.regions.append(_region(kind, f"{info.name} ({info.line})", tensor, writable))
         for kind, view in (("boundary", bucket.boundary), ("output", bucket.outputs)):
             for name, tensor in tensors_of(view).items():
                 self.regions.append(_region(kind, name, tensor, True))
@@ -49,6 +52,8 @@ class MemoryMap:
         for name, tensor in runner.arena.named(""):
             if not name.startswith("slot."):
                 self.regions.append(_region("arena", name, tensor, True))
+        for name, tensor in planned_tensors(runner, bucket):
+            self.regions.append(_region("hook", name, tensor, True))
         block: Tensor = runner.host_bytes
         self._block = (block.data_ptr(), block.data_ptr() + block.nbytes)
 
@@ -59,6 +64,36 @@ class MemoryMap:
     def is_block(self, start: int) -> bool:
         """Whether an address lies in the host block."""
         return self._block[0] <= start < self._block[1]
+
+
+def planned_tensors(runner: Any, bucket: Any) -> Iterator[tuple[str, Tensor]]:
+    """Workspaces of hooks, and tensors of what their keys made: each plan writes those."""
+    for hook in runner.hook_states:
+        if hook.workspace is not None:
+            yield f"{hook.info.name} workspace", hook.workspace
+    for name, made in bucket.made.items():
+        yield from _held(made, name, set())
+
+
+MOST_HELD = 1000  # objects that are looked into: what a key made is small
+
+
+def _held(value: object, name: str, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
+    """Tensors in attributes, lists and dicts of an object, however deep."""
+    if isinstance(value, Tensor):
+        yield name, value
+        return
+    if id(value) in seen or len(seen) > MOST_HELD or isinstance(value, type | ModuleType):
+        return
+    seen.add(id(value))
+    if isinstance(value, Mapping):
+        items = [(f"{name}[{key!r}]", item) for key, item in value.items()]
+    elif isinstance(value, list | tuple):
+        items = [(f"{name}[{place}]", item) for place, item in enumerate(value)]
+    else:
+        items = [(f"{name}.{key}", item) for key, item in getattr(value, "__dict__", {}).items()]
+    for inner, item in items:
+        yield from _held(item, inner, seen)
 
 
 def _region(kind: str, name: str, tensor: Tensor, writable: bool) -> Region:

@@ -19,11 +19,12 @@ def owned_rows(stage: StageUnderTest, case: Case, state: str) -> set[int] | None
     or of first rows alone, tells nothing.
     """
     written = stage.written_rows(case, state)
+    if stage.subject.owned is not None:
+        live = set() if written is None else written[0]
+        return live | set(stage.subject.owned(case.batch, state))
     if written is None:
         return None
     live, padding = written
-    if stage.subject.owned is not None:
-        return live | set(stage.subject.owned(case.batch, state))
     owned = set(live)
     try:
         for info in stage.table:

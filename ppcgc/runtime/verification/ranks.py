@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from ppcgc.runtime.errors import PpcgcError
+from ppcgc.runtime.verification.cases import with_group_counts
 from ppcgc.runtime.verification.session import Outcome, Session
 from ppcgc.runtime.verification.verdicts import Finding
 
@@ -106,4 +107,4 @@ def _live_counts(runner: Any) -> Iterator[tuple[int, ...]]:
     for number, live in enumerate(product(*columns)):
         if number == MOST_CHOICES:
             return
-        yield kind(*live)
+        yield with_group_counts(runner, kind(*live))

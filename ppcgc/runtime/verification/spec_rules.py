@@ -187,6 +187,8 @@ class _Evaluator(ast.NodeVisitor):
                 return self._row
             case "dims" | "live" | "padded" as kind:
                 return getattr(getattr(self._names, kind), node.attr)
+            case "options" | "tp" | "dp" as kind:
+                return getattr(getattr(self._names.dims, kind), node.attr)
             case _:
                 raise Unread(f"`{ast.unparse(node)}` is not known")
 

@@ -183,10 +183,13 @@ class StageUnderTest:
     def written_rows(self, case: Case, state: str) -> tuple[set[int], set[int]] | None:
         """Rows of a state that a case writes for its live rows, and those padding writes.
 
-        Read from the spec's facts and the batch, not from the slots. None where no slot says.
+        Read from the spec's facts and the batch, not from the slots. None where no slot says. A
+        row that padding or a capture names is nobody's, though a live token be sent there as well
+        (one that has left its window, for instance).
         """
         live: set[int] = set()
         padding: set[int] = set()
+        nobodys: set[int] = set()
         known = False
         for info in self.table:
             if info.of_state != state or info.role is not Role.WRITE_INDEX:
@@ -198,20 +201,19 @@ class StageUnderTest:
             known = True
             live |= set(rows.live_part.flatten().tolist())
             padding |= set(rows.tail.flatten().tolist()) if rows.tail is not None else set()
-        return (live, padding) if known else None
+            nobodys |= self._nobodys(info, case)
+        return (live - nobodys, padding | nobodys) if known else None
+
+    def _nobodys(self, info: SlotInfo, case: Case) -> set[int]:
+        """Rows that constant padding of a write index and its captures name."""
+        fills = self.runner.inputs.capture_fills(case.padded)
+        captured = {int(fills[info.name])} if info.name in fills else set()
+        return captured | padding_values(self.runner, info, case)
 
     def reserved_rows(self, case: Case, state: str) -> set[int]:
-        """Rows that padding and captures write, and no live row of the case."""
+        """Rows that padding and captures write, and no request owns."""
         rows = self.written_rows(case, state)
-        if rows is None:
-            return set()
-        fills = self.runner.inputs.capture_fills(case.padded)
-        reserved = set(rows[1])
-        for info in self.table:
-            if info.of_state == state and info.role is Role.WRITE_INDEX:
-                reserved |= {int(fills[info.name])} if info.name in fills else set()
-                reserved |= padding_values(self.runner, info, case)
-        return reserved - rows[0]
+        return set() if rows is None else rows[1] - rows[0]
 
 
 def state_name(tensor: str) -> str:

@@ -77,7 +77,7 @@ def _beside(session: Session, case: Case) -> list[Case]:
 
 def _absent(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
     """Each source absent after a batch that had it: filled as declared, or refused."""
-    for info in stage.table:
+    for info, _ in stage.slots(case):
         if info.batch is None or at_path(case.batch, info.batch) is None or info.source != "batch":
             continue
         without = case.changed(info.batch, None)

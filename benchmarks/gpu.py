@@ -1,0 +1,223 @@
+"""Everything that a results page needs, in one run on a GPU that never takes longer than asked.
+
+``python3 -m benchmarks.gpu --out DIR --minutes 7``: parts run in the order of their worth, each
+only when its likely time is left; what is measured is on disk after each part. At the end of the
+time the process stops, whatever it is doing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from benchmarks import targets
+from benchmarks.capture_times import capture_times
+from benchmarks.compare import measure
+from benchmarks.environment import environment
+from benchmarks.host_parts import host_parts
+from benchmarks.memory import growth, memory
+from benchmarks.peers import open_peers
+from benchmarks.peers.ours import Ours
+from benchmarks.results import save
+from benchmarks.scenario import Scenario, scenario
+from benchmarks.tables import peers_table
+from benchmarks.timing import stream_ms
+from benchmarks.trace import calibrated, trace
+
+BY_HAND = (
+    "eager",
+    "raw",
+    "ppcgc",
+    "floor",
+    "hand-written",
+    "ppcgc-on-device",
+    "ppcgc-tensors",
+    "sglang",
+    "graphed-callables",
+)
+COMPILED = ("raw", "ppcgc", "ppcgc-inductor", "reduce-overhead", "raw-inductor")
+Part = Callable[[Scenario, "Run"], None]
+
+
+class Run:
+    """What is measured so far, and how much time is left."""
+
+    def __init__(self, out: Path, seconds: float) -> None:
+        self.start = perf_counter()
+        self.seconds = seconds
+        self.file = out / "results.json"
+        self.data: dict[str, Any] = {"environment": environment(), "parts": {}}
+
+    @property
+    def left(self) -> float:
+        return self.seconds - (perf_counter() - self.start)
+
+    def say(self, text: str) -> None:
+        sys.stdout.write(f"[{perf_counter() - self.start:6.1f} s] {text}\n")
+        sys.stdout.flush()
+
+    def part(self, name: str, needs: float, act: Part, scenario: Scenario) -> None:
+        """Run a part that likely takes ``needs`` seconds. One that breaks leaves the others alone."""
+        if self.left < needs:
+            self.say(f"{name}: left out, {self.left:.0f} s are left and it may need {needs:.0f}")
+            self.data["parts"][name] = "left out"
+            return
+        begun = perf_counter()
+        self.say(name)
+        try:
+            act(scenario, self)
+            self.data["parts"][name] = perf_counter() - begun
+        except Exception as problem:
+            self.say(f"{name} failed: {type(problem).__name__}: {problem}")
+            traceback.print_exc(limit=-6, file=sys.stdout)
+            self.data["parts"][name] = f"{type(problem).__name__}: {problem}"
+        save(self.data, self.file)
+
+
+def compare_group(key: str, names: Sequence[str]) -> Part:
+    """A part that measures some peers side by side."""
+
+    def act(scenario: Scenario, run: Run) -> None:
+        peers = list(open_peers(scenario, names, run.say))
+        try:
+            rows = [row.data() for row in measure(scenario, peers, rounds=3, seconds=0.1)]
+        finally:
+            for peer in peers:
+                peer.close()
+        run.data[key] = rows
+        run.data.setdefault("does", {}).update({peer.name: peer.does for peer in peers})
+        run.say("host microseconds of a step\n" + peers_table(rows, "host_us"))
+        run.say("milliseconds of a step in a stream\n" + peers_table(rows, "stream_ms"))
+        run.say("the same over raw\n" + peers_table(rows, "stream_ms", over="raw"))
+        run.say("milliseconds on the device\n" + peers_table(rows, "device_ms"))
+
+    return act
+
+
+def parts_of_a_step(scenario: Scenario, run: Run) -> None:
+    ours = Ours(scenario)
+    case = scenario.case(47, 64)
+    run.data["host_parts"] = host_parts(scenario, ours, case)
+    ours.close()
+    for name, value in run.data["host_parts"].items():
+        run.say(f"{name:18} {value:8.1f} µs")
+
+
+def weights_read(scenario: Scenario, run: Run) -> None:
+    """Every weight read once: nothing that runs the stage can be faster for few tokens."""
+    matrices = [p.data.view(torch.int64) for p in scenario.stage.parameters() if p.dim() == 2]
+
+    def read() -> None:
+        for matrix in matrices:
+            matrix.sum()
+
+    run.data["weight_bytes"] = scenario.stage.weight_bytes()
+    run.data["weights_read_ms"] = stream_ms(scenario, read, 0.2)
+    run.say(f"weights read once in {run.data['weights_read_ms']:.3f} ms")
+
+
+def memory_part(scenario: Scenario, run: Run) -> None:
+    run.data["memory"] = memory(scenario)
+    for row in run.data["memory"]:
+        run.say(", ".join(f"{key} {value:.1f}" for key, value in row.items()))
+
+
+def capture_part(scenario: Scenario, run: Run) -> None:
+    run.data["capture"] = capture_times(scenario)
+    for row in run.data["capture"]:
+        run.say(", ".join(f"{key} {value:.3f}" for key, value in row.items()))
+
+
+def growth_part(scenario: Scenario, run: Run) -> None:
+    run.data["growth"] = growth(scenario)
+    run.say(str(run.data["growth"]))
+
+
+def trace_part(key: str, compile: str) -> Part:
+    """A part that sends the real prompt lengths through a calibrated runner."""
+
+    def act(scenario: Scenario, run: Run) -> None:
+        runner, crossover, captured, measured = calibrated(scenario, compile)
+        run.data[f"crossover_{key}"] = crossover.data()
+        run.say(str(crossover))
+        run.data[key] = trace(scenario, runner, steps=240) | {
+            "capture_s": captured,
+            "calibrate_s": measured,
+        }
+        runner.backend.close()
+        run.say(str(run.data[key]))
+
+    return act
+
+
+def stop_at_the_end(run: Run) -> None:
+    """A thread that ends the process when its time is over; what is measured is on disk."""
+
+    def stop() -> None:
+        run.say("time is over")
+        os._exit(0)
+
+    timer = threading.Timer(max(1.0, run.left), stop)
+    timer.daemon = True
+    timer.start()
+
+
+def everything(scenario: Scenario, run: Run) -> None:
+    """All parts, the most wanted first."""
+    parts: tuple[tuple[str, float, Part], ...] = (
+        ("peers", 60, compare_group("peers", BY_HAND)),
+        ("parts of a step", 10, parts_of_a_step),
+        ("weights read once", 5, weights_read),
+        ("compiled peers", 100, compare_group("inductor", COMPILED)),
+        ("real prompt lengths", 60, trace_part("trace", "none")),
+        ("memory", 15, memory_part),
+        ("capture", 15, capture_part),
+        ("real prompt lengths, compiled", 75, trace_part("trace_inductor", "inductor")),
+        ("growth", 45, growth_part),
+    )
+    for name, needs, act in parts:
+        run.part(name, needs, act, scenario)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder of results.json and plots")
+    parser.add_argument("--minutes", type=float, default=7.0)
+    given = parser.parse_args(argv)
+    run = Run(given.out, given.minutes * 60 - 15)
+    if not torch.cuda.is_available():
+        parser.error("this torch sees no GPU; `ppcgc bench --tiny` runs on a CPU")
+    stop_at_the_end(run)
+    run.say(str(run.data["environment"]))
+    stage = scenario(tiny=False)
+    run.say(f"{stage.shape.name}: {stage.stage.weight_bytes() / 1e9:.2f} GB of weights")
+    everything(stage, run)
+    run.data["targets"] = [list(line) for line in targets.lines(run.data)]
+    save(run.data, run.file)
+    run.say("targets\n" + targets.text(run.data))
+    draw(run)
+    return 0
+
+
+def draw(run: Run) -> None:
+    """The plots, where matplotlib is there."""
+    try:
+        from benchmarks.plots import plots
+    except ImportError as problem:
+        run.say(f"no plots: {problem}; `pip install ppcgc[bench]`")
+        return
+    for path in plots(run.data, run.file.parent):
+        run.say(f"wrote {path.name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""Measuring each bucket against eager at build, so that no step is slower for its graph.
+
+See Note [a padded replay can lose to eager] in ``crossover``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any, Protocol
+
+import torch
+
+from ppcgc.runtime.choice import Choice
+from ppcgc.runtime.crossover import BucketTimes, Crossover, least_live
+from ppcgc.runtime.errors import NotCapturedError, PpcgcError
+from ppcgc.runtime.stage import EntryStage, LaterStage, StageRunner
+
+AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
+Extents = tuple[int, ...]
+Progress = Callable[[str], None]
+
+
+class Clock(Protocol):
+    """Times a step."""
+
+    def seconds(self, step: Callable[[], object]) -> float:
+        """Seconds of ``step`` as one of a stream of steps."""
+        ...
+
+
+class StreamClock:
+    """Runs a step again and again for about ``budget`` seconds, and waits for the device once.
+
+    The best of three streams: what disturbs a measurement only ever adds to it.
+    """
+
+    def __init__(self, device: torch.device, budget: float = 0.06) -> None:
+        self.device = device
+        self.budget = budget
+
+    def _stream(self, step: Callable[[], object], count: int) -> float:
+        start = perf_counter()
+        for _ in range(count):
+            step()
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return (perf_counter() - start) / count
+
+    def seconds(self, step: Callable[[], object]) -> float:
+        self._stream(step, 2)  # kernels are loaded at their first call
+        count = max(3, min(200, round(self.budget / max(1e-7, self._stream(step, 2)) / 3)))
+        return min(self._stream(step, count) for _ in range(3))
+
+
+def calibrate(
+    runners: Sequence[AnyRunner],
+    *,
+    clock: Clock | None = None,
+    progress: Progress | None = None,
+) -> tuple[Crossover, ...]:
+    """Time every bucket and eager at a few live sizes; steps that eager wins then run eagerly.
+
+    For captured runners of one process. Stages of one runner are measured one after the other
+    and added up, for they all take the same path. Such a step is recorded with
+    ``Reason.SLOWER``. A runner with ``require_graph`` is left as it is. Batches are those of
+    capture: they write reserved rows of the state alone. ``runner.use_calibration(None)`` takes
+    it back, and ``use_calibration(kept)`` applies one that was kept, so that a build can be
+    repeated exactly. Raises NotCapturedError.
+    """
+    say = progress or _silent
+    for runner in runners:
+        if not runner.captured:
+            raise NotCapturedError(f"{runner}: capture it before it is calibrated")
+    names = dict.fromkeys((runner.family, runner.runner) for runner in runners)
+    found = []
+    for name in names:
+        stages = [runner for runner in runners if (runner.family, runner.runner) == name]
+        if any(stage.require_graph for stage in stages):
+            say(f"{'.'.join(name)} always replays: `require_graph: true`")
+            continue
+        crossover = _measure(stages, clock or StreamClock(stages[0].device), say)
+        for stage in stages:
+            stage.use_calibration(crossover)
+        found.append(crossover)
+    return tuple(found)
+
+
+def _measure(stages: Sequence[AnyRunner], clock: Clock, say: Progress) -> Crossover:
+    runner = stages[0]
+    for stage in stages:
+        stage.use_calibration(None)
+    column = varied_column(tuple(runner.buckets))
+    times = []
+    for padded in sorted(runner.buckets):
+        if any(padded in stage.dropped for stage in stages):
+            continue
+        say(f"calibrate {runner.family}.{runner.runner} {runner.columns[column]} {padded[column]}")
+        lives = list(live_sizes(runner, padded, column))
+        replay = sum(clock.seconds(step_of(stage, lives[-1], padded, True)) for stage in stages)
+        eager = tuple(
+            (
+                live[column],
+                sum(clock.seconds(step_of(stage, live, padded, False)) for stage in stages),
+            )
+            for live in lives
+        )
+        least = least_live(replay, eager)
+        times.append(BucketTimes(padded=tuple(padded), replay=replay, eager=eager, least=least))
+    return Crossover(
+        runner=f"{runner.family}.{runner.runner}",
+        axis=runner.columns[column],
+        column=column,
+        buckets=tuple(times),
+    )
+
+
+def varied_column(buckets: Sequence[Extents]) -> int:
+    """The first column in which buckets differ, 0 for a single bucket."""
+    columns = enumerate(zip(*buckets, strict=True))
+    return next((at for at, sizes in columns if len(set(sizes)) > 1), 0)
+
+
+def live_sizes(runner: AnyRunner, padded: Extents, column: int) -> Iterator[Extents]:
+    """Live extents that take this bucket: its fewest, some between, the most. Ascending."""
+    full = runner.buckets[padded]
+    below = max(
+        (size[column] for size in runner.buckets if size[column] < padded[column]), default=0
+    )
+    low, high = below + 1, full[column]
+    for rows in sorted({low, (low + high) // 2} - {high}):
+        kind = type(full)
+        alone = kind(*(rows if at == column else size for at, size in enumerate(full)))
+        all_cut = kind(*(min(rows, size) for size in full))
+        for live in dict.fromkeys((alone, all_cut)):
+            if _takes(runner, live, padded):
+                yield live
+                break
+    yield full
+
+
+def _takes(runner: AnyRunner, live: Any, padded: Extents) -> bool:
+    try:
+        choice: Choice[Any] = runner.choose(live)
+    except PpcgcError:  # a limit of the spec
+        return False
+    return bool(choice.padded == padded)
+
+
+def step_of(runner: AnyRunner, live: Any, padded: Any, replays: bool) -> Callable[[], object]:
+    """A step on a batch with these live rows: a replay, or the model itself."""
+    batch = runner.capture_batch(live, padded)
+    if isinstance(runner, EntryStage):
+        run = runner.run if replays else runner.eager
+        return lambda: run(batch)
+    assert isinstance(runner, LaterStage)  # a stage is the one or the other
+    boundary = runner.incoming.held(
+        {
+            info.name: torch.zeros(info.shape, dtype=info.dtype, device=runner.device)
+            for info in runner.incoming.table(live)
+        }
+    )
+    run_later = runner.run if replays else runner.eager
+    return lambda: run_later(batch, boundary)
+
+
+def _silent(_: str) -> None:
+    return None

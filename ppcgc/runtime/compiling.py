@@ -1,0 +1,104 @@
+"""`compile: inductor`: the captured region runs the forward as torch.compile made it.
+
+Note [compiled once for all buckets]
+    The forward is compiled with the padded dimensions dynamic: which they are is read off the
+    buckets themselves, as the dimensions in which their slots differ. It happens before the first
+    warm-up, at the middle bucket of the ladder, since Inductor tunes its kernels for the sizes
+    that it sees first. Every bucket is then warmed up and captured with these kernels. A forward
+    that fixes a padded dimension would be compiled anew for each bucket: that is refused.
+
+Note [only graphs are compiled]
+    An eager step calls the model itself. The CPU backend records ATen operations, under which a
+    compiled function runs as those very operations: there nothing is compiled and the report
+    says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.errors import BuildError
+
+if TYPE_CHECKING:
+    from ppcgc.runtime.stage import Bucket, StageRunner
+
+    AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
+    AnyBucket = Bucket[Any, Any, Any, Any]
+
+MODES = ("none", "inductor")
+RECOMPILES = 8  # torch's own limit for one function; each runner of a process adds its own
+
+
+def prepare(runners: list[AnyRunner], mode: str | None) -> None:
+    """Set what each runner's captured region calls. ``mode`` overrides the spec's `compile`.
+
+    Raises BuildError for a mode that there is not.
+    """
+    for runner in runners:
+        wanted = runner.compile if mode is None else mode
+        if wanted not in MODES:
+            raise BuildError(f"compile {wanted!r}: one of {', '.join(MODES)}")
+        runner.compiled = None
+        if wanted == "inductor" and runner.backend.name != "cpu":
+            mark_dynamic(list(runner.table.values()))
+            runner.compiled = torch.compile(runner.model)
+        runner.compiled_as = describe(runner, wanted)
+
+
+def describe(runner: AnyRunner, wanted: str) -> str:
+    """For the report: what runs inside the graphs."""
+    if wanted == "none":
+        return "none"
+    return "inductor" if runner.compiled is not None else "none: the cpu backend compiles nothing"
+
+
+@contextmanager
+def forward_compiled(runner: AnyRunner) -> Iterator[None]:
+    """Inside the block ``forward`` calls the compiled model, where there is one."""
+    if runner.compiled is None:
+        yield
+        return
+    before = runner.model
+    runner.model = runner.compiled
+    try:
+        with torch._dynamo.config.patch(
+            recompile_limit=RECOMPILES * 8, fail_on_recompile_limit_hit=True
+        ):
+            yield
+    finally:
+        runner.model = before
+
+
+def first_to_compile(runner: AnyRunner) -> AnyBucket:
+    """The middle bucket of the ladder."""
+    ladder = sorted(runner.table.values(), key=lambda bucket: bucket.padded)
+    return ladder[len(ladder) // 2]
+
+
+def mark_dynamic(buckets: list[AnyBucket]) -> None:
+    """Tell torch.compile the dimensions in which the buckets' slots and boundaries differ.
+
+    An extent of 1 is never dynamic to torch: such a bucket gets a compilation of its own.
+    """
+    found = [[*tensors_of(bucket.slots), *tensors_of(bucket.boundary)] for bucket in buckets]
+    for same in zip(*found, strict=True):
+        for dim in range(same[0].dim()):
+            if len({tensor.shape[dim] for tensor in same}) > 1:
+                for tensor in same:
+                    if tensor.shape[dim] > 1:
+                        torch._dynamo.mark_dynamic(tensor, dim)
+
+
+def tensors_of(held: object) -> Iterator[Tensor]:
+    """The tensors of a generated view or boundary, those of its groups too."""
+    if isinstance(held, Tensor):
+        yield held
+    elif is_dataclass(held):
+        for field in fields(held):
+            yield from tensors_of(getattr(held, field.name))
