@@ -66,7 +66,7 @@ class Run:
         sys.stdout.flush()
 
     def part(self, name: str, needs: float, act: Part, scenario: Scenario) -> None:
-        """Run a part that likely takes ``needs`` seconds. One that breaks leaves the others alone."""
+        """Run a part that likely takes ``needs`` seconds; if it breaks, the others still run."""
         if self.left < needs:
             self.say(f"{name}: left out, {self.left:.0f} s are left and it may need {needs:.0f}")
             self.data["parts"][name] = "left out"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -25,14 +25,15 @@ def free_bytes(scenario: Scenario) -> int:
 def ladder_of(sizes: Sequence[int]) -> type[bench_llama.PrefillMiddle]:
     """The runner with some of its buckets."""
 
-    class Ladder(bench_llama.PrefillMiddle):
-        buckets: Mapping[Any, Any] = {
-            padded: live
-            for padded, live in bench_llama.PrefillMiddle.buckets.items()
-            if padded.tokens in sizes
-        }
-
-    return Ladder
+    some = {
+        padded: live
+        for padded, live in bench_llama.PrefillMiddle.buckets.items()
+        if padded.tokens in sizes
+    }
+    made: type[bench_llama.PrefillMiddle] = type(
+        "Ladder", (bench_llama.PrefillMiddle,), {"buckets": some}
+    )
+    return made
 
 
 def memory(scenario: Scenario) -> list[dict[str, Any]]:

@@ -68,8 +68,8 @@ def attend(query_THD: Tensor, keys_TKD: Tensor, values_TKD: Tensor, cu_seqlens: 
     index = torch.arange(tokens, device=query_THD.device)
     request = torch.bucketize(index, cu_seqlens[1:], right=True)
     allowed = (request[:, None] == request[None, :]) & (index[:, None] >= index[None, :])
-    heads_first = (rows.transpose(0, 1) for rows in (query_THD, keys_TKD, values_TKD))
-    return F.scaled_dot_product_attention(*heads_first, attn_mask=allowed).transpose(0, 1)
+    query, keys, values = (rows.transpose(0, 1) for rows in (query_THD, keys_TKD, values_TKD))
+    return F.scaled_dot_product_attention(query, keys, values, attn_mask=allowed).transpose(0, 1)
 
 
 def rotate(states_THD: Tensor, cos_T1D: Tensor, sin_T1D: Tensor) -> Tensor:

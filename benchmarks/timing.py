@@ -47,7 +47,7 @@ def device_ms(scenario: Scenario, step: Callable[[], object], repeats: int = 9) 
     """Median milliseconds on the device between two events around one step; None on a CPU."""
     if not scenario.on_gpu:
         return None
-    times = []
+    times: list[float] = []
     for _ in range(repeats):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's
         scenario.sync()

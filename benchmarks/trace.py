@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -31,9 +32,6 @@ def chunks(lengths: Iterable[int], most: int) -> list[int]:
     return [min(most, length - start) for length in lengths for start in range(0, length, most)]
 
 
-Timed = Callable[[Case], object]
-
-
 def trace(
     scenario: Scenario,
     runner: Runner,
@@ -54,10 +52,7 @@ def trace(
     worst = max(_error(scenario, ours[live], case) for live, case in cases.items())
     if worst > TOLERANCE[scenario.shape.dtype]:
         raise AssertionError(f"the trace's outputs differ from eager's: relative error {worst:.3g}")
-    eager = {
-        live: (lambda case=case: scenario.eager(case))  # type: ignore[misc]  # a lambda's default
-        for live, case in cases.items()
-    }
+    eager = {live: partial(scenario.eager, case) for live, case in cases.items()}
     out: dict[str, Any] = {"steps": len(lives), "rounds": rounds, "error": worst, "classes": []}
     for low, high in (*CLASSES, (1, largest)):
         some = [live for live in lives if low <= live <= high]
@@ -102,8 +97,8 @@ def _error(scenario: Scenario, step: Callable[[], Any], case: Case) -> float:
 def _turns(
     scenario: Scenario,
     lives: Sequence[int],
-    eager: dict[int, Callable[[], Any]],
-    ours: dict[int, Callable[[], Any]],
+    eager: Mapping[int, Callable[[], Any]],
+    ours: Mapping[int, Callable[[], Any]],
     rounds: int,
 ) -> dict[str, Any]:
     times: dict[str, list[float]] = defaultdict(list)

@@ -28,11 +28,11 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """``kind`` is a key of :data:`KINDS`; ``test`` lies below ``tests/``; None: there is none."""
+    """``kind`` is a key of :data:`KINDS`; ``test`` lies below ``tests/``."""
 
     kind: str
     what: str
-    test: str | None
+    test: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def _answer(case: str, written: Sequence[object]) -> Answer:
     if len(written) != 3 or written[0] not in KINDS:
         raise ValueError(f"case {case}: {written!r} is not [kind, what, test]")
     kind, what, test = written
-    return Answer(kind=str(kind), what=str(what), test=None if test is None else str(test))
+    return Answer(kind=str(kind), what=str(what), test=str(test))
 
 
 def answers_of(case: Case, rules: Sequence[Rule]) -> tuple[Answer, ...]:
@@ -121,7 +121,7 @@ def _row(case: Case, answers: Sequence[Answer]) -> str:
     links = ", ".join(_link(link) for link in case.links)
     told = f"{case.text} {links}".strip()
     said = "<br>".join(f"**{KINDS[answer.kind]}**: {_what(answer)}" for answer in answers)
-    tests = "<br>".join(f"`{answer.test}`" if answer.test else "—" for answer in answers)
+    tests = "<br>".join(f"`{answer.test}`" for answer in answers)
     return f"| {case.name} | {told} | {said}{only} | {tests} |"
 
 
@@ -134,7 +134,7 @@ def _link(reference: str) -> str:
 
 
 def _what(answer: Answer) -> str:
-    if answer.kind != "S" or not answer.what.startswith("PPC") or answer.test is None:
+    if answer.kind != "S" or not answer.what.startswith("PPC"):
         return answer.what
     name = answer.test.removeprefix("rules/").lower()
     return f"[{answer.what}](rules.md#{name})"

@@ -37,7 +37,7 @@ def as_text(rules: Iterable[Rule]) -> str:
 def _section(rule: Rule) -> str:
     title = f"# {rule.code} {rule.name} ({rule.severity.value})"
     cases = ", ".join(str(case) for case in rule.cases)
-    ending = f"\n\nAnswers cases of the bug catalogue: {cases}." if rule.cases else ""
+    ending = f"\n\nAnswers the public cases {cases} of docs/cases.md." if rule.cases else ""
     return f"{title}\n\n{rule.doc.strip()}{ending}"
 
 

@@ -24,7 +24,7 @@ class Ours:
         self.scenario = scenario
         self.backend = rt.open_backend(scenario.device)
         self.runner = scenario.build(self.kind, self.backend)
-        rt.capture([self.runner])
+        rt.capture([self.runner], compile=self.compile)
 
     def batch(self, case: Case) -> Batch:
         return case.arrays

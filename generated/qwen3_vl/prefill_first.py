@@ -115,6 +115,7 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         cu_seqlens_rows.pad_repeat_last(live.requests + 1)
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
         # inputs_embeds (qwen3_vl.yaml:36): written by the caller before finish(), then zero
+        rt.fill_live(slots.inputs_embeds, live.tokens, 0)
         rt.pad_zero(slots.inputs_embeds, live.tokens)
         # deepstack (qwen3_vl.yaml:37): batch.deepstack, then zero
         if batch.deepstack is None:

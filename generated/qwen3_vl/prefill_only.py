@@ -115,6 +115,7 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
         last_token_rows.put(batch.last_token, live.requests)
         last_token_rows.check_index(live.requests, live.tokens)
         # inputs_embeds (qwen3_vl.yaml:36): written by the caller before finish(), then zero
+        rt.fill_live(slots.inputs_embeds, live.tokens, 0)
         rt.pad_zero(slots.inputs_embeds, live.tokens)
         # deepstack (qwen3_vl.yaml:37): batch.deepstack, then zero
         if batch.deepstack is None:

@@ -153,6 +153,7 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             rt.pad_zero(slots.mrope_positions, live.tokens, dim=1)
         # input_embeds (sglang_prefill.yaml:54): written by the caller before finish(), then zero
         if slots.input_embeds is not None:
+            rt.fill_live(slots.input_embeds, live.tokens, 0)
             rt.pad_zero(slots.input_embeds, live.tokens)
         # mamba_track_indices (sglang_prefill.yaml:56): batch.mamba_track_indices, then zero
         if slots.mamba_track_indices is not None:

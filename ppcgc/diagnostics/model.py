@@ -35,7 +35,7 @@ class Span:
 class Rule:
     """A kind of finding: a stable code, a kebab-case name and the text ``ppcgc explain`` prints.
 
-    ``cases`` are numbers of the public bug catalogue that the rule answers.
+    ``cases`` are numbers of the public cases of ``docs/cases.md`` that the rule answers.
     """
 
     code: str

@@ -11,12 +11,10 @@ from ppcgc.ir import (
     BatchSource,
     EqualsBuckets,
     Family,
-    Place,
     Scalar,
-    Slot,
     SourceRows,
 )
-from ppcgc.plan import RunnerPlan
+from ppcgc.plan import RunnerPlan, counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,20 +104,14 @@ def add_reads(tree: PathTree, reads: list[BatchRead]) -> None:
 
 
 def rows_source(planned: RunnerPlan, axis: str) -> tuple[tuple[str, ...], int]:
-    """The path and dimension of the first source whose rows are an axis' live count.
+    """The path and dimension of the source whose rows are an axis' live count.
 
-    It belongs to a slot that every stage has. A rule refused specs without one.
+    A rule refused specs without one.
     """
-    for slot in planned.runner.slots:
-        if isinstance(slot.source, BatchSource) and slot.stages == frozenset(Place):
-            dim = _plain_dim(slot, axis)
-            if dim is not None:
-                return slot.source.path, dim
-    raise ValueError(f"axis {axis} has no source to count")
-
-
-def _plain_dim(slot: Slot, axis: str) -> int | None:
-    for dim, extent in enumerate(slot.shape):
-        if extent.axis == axis and extent.scale == 1 and extent.offset == 0:
-            return dim
-    return None
+    found = counts.rows_source(planned.runner, axis)
+    if found is None:
+        raise ValueError(f"axis {axis} has no source to count")
+    source = found[0].source
+    if not isinstance(source, BatchSource):
+        raise TypeError(f"axis {axis} is counted by {source}")
+    return source.path, found[1]

@@ -10,7 +10,7 @@ from ppcgc.emit.names import class_name
 from ppcgc.emit.scope import Scope
 from ppcgc.emit.shapes import line_of
 from ppcgc.emit.source import Code, call, code, identifier, literal, tuple_of
-from ppcgc.expr.tree import Compare, Expr, Not, Symbol
+from ppcgc.expr.tree import Expr, Not, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     BatchCount,
@@ -31,7 +31,6 @@ from ppcgc.ir import (
 from ppcgc.plan import RunnerPlan
 from ppcgc.plan.buckets import follow_order, group_column
 
-_OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 AnyBuckets = ListedBuckets | MaxBucket | EqualsBuckets | PaddedBuckets
 
 
@@ -141,7 +140,7 @@ class ChooseCode:
     def _limit(self, limit: Limit) -> list[Code]:
         parts = (self.label, literal(limit.text), literal(line_of(limit.span)), Code("live"))
         broken = call(Code("raise rt.broken_limit"), parts)
-        broken_if = self.on_live.python(opposite(limit.expr))
+        broken_if = self.on_live.python(Not(limit.expr))
         return [code("if {}:", broken_if), under(broken)]
 
     def _uneven(self, rule: EqualsBuckets) -> list[Code]:
@@ -242,17 +241,6 @@ class ChooseCode:
     def _eager(self, reason: str, detail: str) -> Code:
         parts = (Code("None"), Code(f"rt.Reason.{reason}"), literal(detail))
         return call(Code("return rt.Choice"), parts)
-
-
-def opposite(condition: Expr) -> Expr:
-    """The condition that holds where this one does not, without `not` where there is a word."""
-    match condition:
-        case Not(operand):
-            return operand
-        case Compare(op, left, right):
-            return Compare(_OPPOSITES[op], left, right)
-        case _:
-            return Not(condition)
 
 
 def _path(path: tuple[str, ...]) -> Code:

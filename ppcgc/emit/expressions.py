@@ -25,6 +25,7 @@ from ppcgc.expr.tree import (
 )
 
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _LEAF = range(9)
+_OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _DIVISIONS = {"//": "rt.floor_div", "%": "rt.remainder"}
 
 Names = Callable[[Ref | Name], Code]
@@ -59,6 +60,12 @@ def _print(expr: Expr, names: Names) -> tuple[str, int]:
             return str(names(expr)), _LEAF
         case Negate(inner):
             return f"-{_at(inner, names, _LEAF)}", _UNARY
+        case Not(Not(inner)):
+            return _print(inner, names)
+        case Not(Compare(op, left, right)):
+            return _print(Compare(_OPPOSITES[op], left, right), names)
+        case Not(In(item, choices)):
+            return _member(item, "not in", choices, names), _COMPARE
         case Not(inner):
             return f"not {_at(inner, names, _NOT)}", _NOT
         case Arithmetic(op, left, right) if op in _DIVISIONS:
@@ -72,14 +79,11 @@ def _print(expr: Expr, names: Names) -> tuple[str, int]:
             return f"{op}({_list(operands, names)})", _LEAF
         case Compare(op, left, right):
             return f"{_at(left, names, _SUM)} {op} {_at(right, names, _SUM)}", _COMPARE
-        case In(item, (Name() as kind,)):
-            return f"{_at(item, names, _SUM)} in {names(kind)}", _COMPARE
         case Below(kind, limit):
             layers = names(Name(("kinds", kind)))
             return f"rt.layers_below({layers}, {_print(limit, names)[0]})", _LEAF
         case In(item, choices):
-            trailing = "," if len(choices) == 1 else ""
-            return f"{_at(item, names, _SUM)} in ({_list(choices, names)}{trailing})", _COMPARE
+            return _member(item, "in", choices, names), _COMPARE
         case Logical(op, left, right):
             level = _OR if op == "or" else _AND
             return f"{_at(left, names, level)} {op} {_at(right, names, level + 1)}", level
@@ -88,3 +92,11 @@ def _print(expr: Expr, names: Names) -> tuple[str, int]:
             return f"{parts[0]} if {parts[1]} else {_at(otherwise, names, _CONDITIONAL)}", 0
         case _:
             raise TypeError(f"{type(expr).__name__} has no Python here")
+
+
+def _member(item: Expr, word: str, choices: tuple[Expr, ...], names: Names) -> str:
+    """``x in (1, 2)``, or ``layer in layers_of_kind``."""
+    if len(choices) == 1 and isinstance(choices[0], Name):
+        return f"{_at(item, names, _SUM)} {word} {names(choices[0])}"
+    trailing = "," if len(choices) == 1 else ""
+    return f"{_at(item, names, _SUM)} {word} ({_list(choices, names)}{trailing})"

@@ -66,7 +66,8 @@ def _last_line(node: ast.stmt) -> int:
     if not isinstance(node, _Head):
         return node.end_lineno or node.lineno
     body = node.body[0]
-    first = min([body.lineno, *(each.lineno for each in getattr(body, "decorator_list", []))])
+    decorators: list[ast.expr] = getattr(body, "decorator_list", [])
+    first = min([body.lineno, *(each.lineno for each in decorators)])
     return max(node.lineno, first - 1)
 
 

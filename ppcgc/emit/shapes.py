@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from ppcgc.diagnostics.model import Span
 from ppcgc.emit.scope import Scope
-from ppcgc.emit.source import Code, identifier, literal, tuple_of
+from ppcgc.emit.source import Code, identifier, tuple_of
 from ppcgc.expr.printing import to_text
 from ppcgc.ir import Extent
 
@@ -34,15 +34,6 @@ def padded_dims(shape: tuple[Extent, ...], axes: tuple[str, ...]) -> tuple[int, 
     """The dimensions that carry the axes, in the axes' order."""
     at = {extent.axis: dim for dim, extent in enumerate(shape) if extent.axis is not None}
     return tuple(at[axis] for axis in axes)
-
-
-def live_rows_code(scope: Scope, whole: Code, shape: tuple[Extent, ...]) -> Code:
-    """``whole.narrow(0, 0, live.tokens)``, once for each padded dimension."""
-    text = str(whole)
-    for dim, extent in enumerate(shape):
-        if extent.axis is not None:
-            text += f".narrow({literal(dim)}, 0, {extent_code(scope, extent, 'live')})"
-    return Code(text)
 
 
 def extent_text(extent: Extent) -> str:

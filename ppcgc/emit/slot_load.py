@@ -40,7 +40,10 @@ def _body(slot: SlotCode) -> list[Code]:
             body = _load_device(slot)
         case ComputeSource(expr=expr):
             body = [_compute(slot, expr)]
-        case CallerSource() | HookSource():
+        case CallerSource():  # what it does not write is not an earlier step's
+            view = slot.on_view()
+            body = [_fill_live(slot, view, Code("0")), *_pad_device(slot, view)]
+        case HookSource():
             body = _pad_device(slot, slot.on_view())
         case _:
             body = []
@@ -98,25 +101,33 @@ def each_row(slot: SlotCode, expr: Expr, padded: str) -> Code:
 
 
 def _load_device(slot: SlotCode) -> list[Code]:
-    view, value, source = slot.on_view(), absent_value(slot), _source(slot)
+    view, source = slot.on_view(), _source(slot)
     verb = "upload" if slot.on_host else "copy"
     words = (*slot.cast_word(), *slot.broadcast_word())
     if slot.two_axes:
         where = (slot.live_pair(), slot.dims_pair())
         copy = call(Code(f"rt.{verb}_cells"), (view, source, *where, slot.key, *words))
-        fill = call(Code("rt.fill_cells"), (view, *where, value))
     elif slot.dim is None:
         copy = call(Code(f"rt.{verb}_whole"), (view, source, slot.key, *words))
-        fill = call(Code("rt.fill_whole"), (view, value))
     else:
         dim = slot.dim_word()
         parts = (view, source, slot.live(), slot.key, *dim, *words)
         copy = call(Code(f"rt.{verb}_rows"), parts)
-        fill = call(Code("rt.fill_live"), (view, slot.live(), value, *dim))
     check = role_check(slot, Code("rt"), slot.key, slot.rows)
     if check:
         copy = code("{} = {}", slot.rows, copy)
+    fill = _fill_live(slot, view, absent_value(slot))
     return _unless_absent(slot, [copy, *check], fill) + _pad_device(slot, view)
+
+
+def _fill_live(slot: SlotCode, view: Code, value: Code) -> Code:
+    """Every live row holds ``value``; all of a slot without a padded axis."""
+    if slot.two_axes:
+        where = (slot.live_pair(), slot.dims_pair())
+        return call(Code("rt.fill_cells"), (view, *where, value))
+    if slot.dim is None:
+        return call(Code("rt.fill_whole"), (view, value))
+    return call(Code("rt.fill_live"), (view, slot.live(), value, *slot.dim_word()))
 
 
 def _pad_device(slot: SlotCode, view: Code) -> list[Code]:
@@ -176,16 +187,13 @@ def _load_mirror(slot: SlotCode) -> list[Code]:
     if slot.two_axes:
         where = (slot.live_pair(), slot.dims_pair())
         copy = call(Code("rt.upload_cells"), (twin, source, *where, label))
-        empty = call(Code("rt.fill_cells"), (twin, *where, Code("0")))
     elif slot.dim is None:
         copy = call(Code("rt.upload_whole"), (twin, source, label))
-        empty = call(Code("rt.fill_whole"), (twin, Code("0")))
     else:
         dim = slot.dim_word()
         copy = call(Code("rt.upload_rows"), (twin, source, slot.live(), label, *dim))
-        empty = call(Code("rt.fill_live"), (twin, slot.live(), Code("0"), *dim))
     if mirror.optional:
-        test = code("if {}:", is_absent(mirror.path))
+        test, empty = code("if {}:", is_absent(mirror.path)), _fill_live(slot, twin, Code("0"))
         body = [test, under(empty), Code("else:"), under(copy)]
     else:
         body = [copy]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ppcgc.emit.batch_source import under
 from ppcgc.emit.names import dtype_code
 from ppcgc.emit.scope import Scope
-from ppcgc.emit.shapes import annotation, extent_code, live_rows_code, padded_dims, shape_code
+from ppcgc.emit.shapes import annotation, extent_code, padded_dims, shape_code
 from ppcgc.emit.source import Code, Identifier, call, code, comment, identifier, lines, literal
 from ppcgc.ir import (
     BoundaryKey,
@@ -81,8 +80,19 @@ class TensorCode:
         parts = (self.key, shape, self.dtype)
         return call(Code("rt.TensorInfo"), parts)
 
-    def live_rows(self) -> Code:
-        return live_rows_code(self.scope, code("buffers.{}", self.name), self.tensor.shape)
+    def live_rows(self, *, may_lack: bool = False) -> Code:
+        """``buffers.hidden_states.narrow(0, 0, live.tokens)``, along each padded dimension."""
+        whole = code("buffers.{}", self.name)
+        cuts = [
+            (literal(dim), extent_code(self.scope, extent, "live"))
+            for dim, extent in enumerate(self.tensor.shape)
+            if extent.axis is not None
+        ]
+        if len(cuts) == 1 and not may_lack:
+            return code("{}.narrow({}, 0, {})", whole, *cuts[0])
+        if not cuts:
+            return whole
+        return call(Code("rt.cut_rows"), (whole, *(code("({}, {})", *cut) for cut in cuts)))
 
 
 def output_view(family: Family, runner: Runner, output: Output) -> OutputView:
@@ -119,22 +129,19 @@ def _picked(output: Output) -> Code:
 def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
     """A key of the boundary; one with ``when`` is None on cuts that it does not cross."""
     tensor, name = TensorCode(family, key, ()), identifier(key.name)
-    whole, live = code("buffers.{}", name), tensor.live_rows()
+    trim = tensor.live_rows(may_lack=key.when is not None)
     if key.when is None:
-        type_, crosses, trim = "Tensor", None, live
-        member, info = code("of[{}]", tensor.key), tensor.info()
+        type_, crosses, member = "Tensor", None, code("of[{}]", tensor.key)
     else:
         type_, crosses = "Tensor | None", tensor.scope.python(key.when)
-        trim = call(Code("rt.cut_rows"), (whole, *_cuts(tensor, key))) if tensor.dims else whole
         member = code("of.get({})", tensor.key)
-        info = tensor.info()
     return BoundaryKeyView(
         name=name,
         key=tensor.key,
         type=Code(type_),
         annotation=tensor.annotation(),
         doc=comment(key.doc, 4) if key.doc else None,
-        info=info,
+        info=tensor.info(),
         crosses=crosses,
         member=code("{}={}", name, member),
         trim=code("{}={}", name, trim),
@@ -142,12 +149,6 @@ def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
         reset=_reset(tensor, key),
         by_runtime=key.by_runtime,
     )
-
-
-def _cuts(tensor: TensorCode, key: BoundaryKey) -> Iterator[Code]:
-    """``(0, live.tokens)`` for each padded dimension."""
-    for dim in tensor.dims:
-        yield code("({}, {})", literal(dim), extent_code(tensor.scope, key.shape[dim], "live"))
 
 
 def _receive(tensor: TensorCode, key: BoundaryKey) -> Code:

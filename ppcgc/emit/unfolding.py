@@ -19,8 +19,7 @@ _LEVELS: tuple[tuple[type[ast.AST], ...], ...] = (
     (ast.Mult, ast.FloorDiv, ast.Mod, ast.Div),
     (ast.Add, ast.Sub),
     (ast.Compare,),
-    (ast.And,),
-    (ast.Or,),
+    (ast.And, ast.Or),
     (ast.IfExp,),
 )
 
@@ -32,6 +31,7 @@ class _Bracketed:
     left: str
     nodes: Sequence[ast.AST]
     right: str
+    flat: str
     commas: bool
 
 
@@ -72,6 +72,10 @@ class Unfolding:
         flat = f"{head}{self.flat(node)}{tail}"
         if indent + len(flat) <= WIDTH:
             return flat
+        if isinstance(node, ast.UnaryOp):
+            return self._operand(f"{head}{_word(node.op)}", node.operand, tail, indent)
+        if isinstance(node, Chain):
+            return self._unfolded(head, node, tail, indent)
         return f"{head}{self._opened(node, indent)}{tail}"
 
     def items(self, left: str, nodes: Sequence[ast.AST], right: str, indent: int) -> str:
@@ -108,12 +112,6 @@ class Unfolding:
                     self.item(loop, each.iter, "", indent + STEP),
                 ]
                 return f"[{stack(parts, indent + STEP)}\n{' ' * indent}]"
-            case ast.UnaryOp(op=op, operand=operand) if self._in_brackets(operand):
-                word = "not " if isinstance(op, ast.Not) else "-"
-                return self._operand(word, operand, indent)
-            case ast.BinOp() | ast.BoolOp() | ast.Compare() | ast.IfExp():
-                first, *others = (self._operand(*part, indent) for part in self._chain(node))
-                return f"{first}{stack(others, indent)}"
             case _:
                 return self.flat(node)
 
@@ -122,13 +120,19 @@ class Unfolding:
     def _chain(self, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         """The operands of a chain of operators of one strength, each with what stands before it."""
         match node:
-            case ast.BoolOp(op=op, values=[first, *others]):
+            case ast.BoolOp(op=op, values=values):
                 word = "and " if isinstance(op, ast.And) else "or "
-                yield from [("", first), *((word, other) for other in others)]
+                for number, value in enumerate(values):
+                    alike = isinstance(value, ast.BoolOp) and not self._in_brackets(value)
+                    parts = self._chain(value) if alike else [("", value)]
+                    yield from ((own or (word if number else ""), each) for own, each in parts)
             case ast.Compare(left=left, comparators=[right]):
                 yield from [("", left), (f"{self._between(left, right)} ", right)]
             case ast.IfExp(test=test, body=body, orelse=otherwise):
-                yield from [("", body), ("if ", test), ("else ", otherwise)]
+                yield from [("", body), ("if ", test)]
+                alike = isinstance(otherwise, ast.IfExp) and not self._in_brackets(otherwise)
+                rest = self._chain(otherwise) if alike else [("", otherwise)]
+                yield from ((word or "else ", operand) for word, operand in rest)
             case ast.BinOp(left=left, op=op, right=right):
                 alike = isinstance(left, ast.BinOp) and _level(left.op) == _level(op)
                 if alike and not self._in_brackets(left):
@@ -137,14 +141,24 @@ class Unfolding:
                     yield "", left
                 yield f"{self._between(left, right)} ", right
 
-    def _operand(self, head: str, node: ast.expr, indent: int) -> str:
+    def _unfolded(self, head: str, node: ast.expr, tail: str, indent: int) -> str:
+        """The operands of a chain, one a line."""
+        parts = list(self._chain(node))
+        lines = []
+        for number, (operator, operand) in enumerate(parts):
+            before = operator if number else head
+            behind = tail if number == len(parts) - 1 else ""
+            lines.append(self._operand(before, operand, behind, indent))
+        return f"{lines[0]}{stack(lines[1:], indent)}"
+
+    def _operand(self, head: str, node: ast.expr, tail: str, indent: int) -> str:
         if not self._in_brackets(node):
-            return self.item(head, node, "", indent)
-        flat = f"{head}({self.flat(node)})"
+            return self.item(head, node, tail, indent)
+        flat = f"{head}({self.flat(node)}){tail}"
         if indent + len(flat) <= WIDTH:
             return flat
         inner = self.item("", node, "", indent + STEP)
-        return f"{head}({stack([inner], indent + STEP)}\n{' ' * indent})"
+        return f"{head}({stack([inner], indent + STEP)}\n{' ' * indent}){tail}"
 
     # ------------------------------------------------------------ brackets that suffice
 
@@ -161,30 +175,23 @@ class Unfolding:
     def _levels(self, node: ast.AST) -> Iterator[int]:
         """The strength of every operator outside of brackets, weaker ones higher."""
         match node:
-            case ast.BinOp(op=op):
-                yield _level(op)
-            case ast.BoolOp(op=op, values=values):
-                yield from [_level(op)] * (len(values) - 1)
-            case ast.Compare() | ast.IfExp():
-                yield _level(node)
-        if isinstance(node, Chain):
-            for _, operand in self._chain(node):
-                if not self._in_brackets(operand):
-                    yield from self._inner_levels(node, operand)
-
-    def _inner_levels(self, node: ast.AST, operand: ast.expr) -> Iterator[int]:
-        """Of an operand; and of the operators that ``_chain`` has flattened on the way."""
-        yield from self._levels(operand)
-        if isinstance(node, ast.BinOp) and operand is node.right:
-            left = node.left
-            while isinstance(left, ast.BinOp) and not self._in_brackets(left):
-                if _level(left.op) != _level(node.op):
-                    break
-                yield _level(left.op)
-                left = left.left
+            case ast.BinOp(op=op, left=left, right=right):
+                found, operands = [_level(op)], [left, right]
+            case ast.BoolOp(op=op, values=operands):
+                found = [_level(op)] * (len(operands) - 1)
+            case ast.Compare(left=left, comparators=[right]):
+                found, operands = [_level(node)], [left, right]
+            case ast.IfExp(body=body, test=test, orelse=orelse):
+                found, operands = [_level(node)] * 2, [body, test, orelse]  # `if` and `else`
+            case _:
+                return
+        yield from found
+        for operand in operands:
+            if not self._in_brackets(operand):
+                yield from self._levels(operand)
 
     def _along(self, head: str, node: ast.expr, tail: str, indent: int) -> str:
-        """One line from left to right; a bracket opens where the line up to the next is too long."""
+        """From left to right: a bracket opens where the line up to the next one is too long."""
         pieces = [*self._pieces(node), tail]
         text = f"{' ' * indent}{head}"
         for at, piece in enumerate(pieces):
@@ -192,9 +199,8 @@ class Unfolding:
                 text += piece
                 continue
             ahead = _up_to_bracket(pieces[at + 1 :])
-            flat = f"{piece.left}{', '.join(map(self.flat, piece.nodes))}{piece.right}"
-            if len(f"{text}{flat}{ahead}".splitlines()[-1]) <= WIDTH:
-                text += flat
+            if len(f"{text}{piece.flat}{ahead}".splitlines()[-1]) <= WIDTH:
+                text += piece.flat
             elif piece.commas:
                 text += self.items(piece.left, piece.nodes, piece.right, indent)
             else:
@@ -208,22 +214,24 @@ class Unfolding:
         match node:
             case ast.BinOp() | ast.BoolOp() | ast.Compare() | ast.IfExp():
                 for number, (head, operand) in enumerate(self._chain(node)):
-                    yield f" {head}" if number else head
+                    if number:
+                        yield f" {head}"
                     if self._in_brackets(operand):
-                        yield _Bracketed("(", [operand], ")", False)
+                        yield _Bracketed("(", [operand], ")", f"({self.flat(operand)})", False)
                     else:
                         yield from self._pieces(operand)
             case ast.UnaryOp(op=op, operand=operand):
-                yield "not " if isinstance(op, ast.Not) else "-"
+                yield _word(op)
                 if self._in_brackets(operand):
-                    yield _Bracketed("(", [operand], ")", False)
+                    yield _Bracketed("(", [operand], ")", f"({self.flat(operand)})", False)
                 else:
                     yield from self._pieces(operand)
             case ast.Call(func=func, args=args, keywords=keywords) if args or keywords:
                 yield self.flat(func)
-                yield _Bracketed("(", [*args, *keywords], ")", True)
+                flat = self.flat(node).removeprefix(self.flat(func))
+                yield _Bracketed("(", [*args, *keywords], ")", flat, True)
             case ast.Tuple(elts=elts) if elts:
-                yield _Bracketed("(", elts, ")", True)
+                yield _Bracketed("(", elts, ")", self.flat(node), True)
             case _:
                 yield self.flat(node)
 
@@ -260,6 +268,10 @@ class Unfolding:
 def stack(parts: Sequence[str], indent: int) -> str:
     """Each part on a new line."""
     return "".join(f"\n{' ' * indent}{part}" for part in parts)
+
+
+def _word(op: ast.unaryop) -> str:
+    return "not " if isinstance(op, ast.Not) else "-"
 
 
 def _level(operator: ast.AST) -> int:

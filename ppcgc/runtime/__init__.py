@@ -7,6 +7,7 @@ from ppcgc.runtime.abi import ABI, require_abi
 from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot
 from ppcgc.runtime.backends import open_backend
 from ppcgc.runtime.backends.base import Backend, Graph
+from ppcgc.runtime.calibrate import calibrate
 from ppcgc.runtime.capture import capture
 from ppcgc.runtime.carried import Incoming, Outputs, TensorInfo, Tensors
 from ppcgc.runtime.cells import (
@@ -27,6 +28,7 @@ from ppcgc.runtime.counts import (
     source_rows,
     uneven,
 )
+from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.dims import build_int, ceil_div, config_int, floor_div, remainder
 from ppcgc.runtime.eager_rows import EagerRows
 from ppcgc.runtime.hooks import HookInfo, Made
@@ -105,6 +107,7 @@ __all__ = [
     "Boundary",
     "BucketHost",
     "Choice",
+    "Crossover",
     "DeviceArena",
     "EagerRows",
     "EntryStage",
@@ -143,6 +146,7 @@ __all__ = [
     "broken_limit",
     "bucket_table",
     "build_int",
+    "calibrate",
     "capture",
     "ceil_div",
     "census",

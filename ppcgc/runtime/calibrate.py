@@ -6,6 +6,7 @@ See Note [a padded replay can lose to eager] in ``crossover``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -79,11 +80,36 @@ def calibrate(
         if any(stage.require_graph for stage in stages):
             say(f"{'.'.join(name)} always replays: `require_graph: true`")
             continue
-        crossover = _measure(stages, clock or StreamClock(stages[0].device), say)
+        with counters_kept(stages):
+            crossover = _measure(stages, clock or StreamClock(stages[0].device), say)
         for stage in stages:
             stage.use_calibration(crossover)
         found.append(crossover)
     return tuple(found)
+
+
+@contextmanager
+def counters_kept(stages: Sequence[AnyRunner]) -> Iterator[None]:
+    """Reports count the steps of users, not those that were measured inside the block."""
+    kept = [
+        (
+            dict(stage.eager_steps),
+            stage.last_step,
+            {
+                padded: (bucket.replays, list(bucket.padding_rows))
+                for padded, bucket in stage.table.items()
+            },
+        )
+        for stage in stages
+    ]
+    try:
+        yield
+    finally:
+        for stage, (eager, last, buckets) in zip(stages, kept, strict=True):
+            stage.eager_steps, stage.last_step = eager, last
+            for padded, (replays, padding) in buckets.items():
+                bucket = stage.table[padded]
+                bucket.replays, bucket.padding_rows = replays, padding
 
 
 def _measure(stages: Sequence[AnyRunner], clock: Clock, say: Progress) -> Crossover:

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import torch
 
 from ppcgc.runtime.collecting import garbage_held
+from ppcgc.runtime.compiling import first_to_compile, forward_compiled, prepare
 from ppcgc.runtime.errors import BuildError, CaptureError, PpcgcError
 from ppcgc.runtime.recording import all_keys_read
 from ppcgc.runtime.stage import Bucket, StageRunner
@@ -32,17 +33,26 @@ ORDERS = ("descending", "ascending")
 
 
 def capture(
-    runners: Sequence[AnyRunner], *, order: str = "descending", progress: Progress | None = None
+    runners: Sequence[AnyRunner],
+    *,
+    order: str = "descending",
+    compile: str | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Capture all buckets of all ``runners``; they share their backend's pool.
 
-    ``progress`` is called with a line of text for each bucket. Graphs that a runner has already
-    are closed first, so that two sets never share the memory. An error of a bucket names the
-    runner and the bucket: what ppcgc refuses keeps its kind, an error of the model itself becomes
-    CaptureError. What was captured so far is closed then; the runners can still run eagerly.
+    ``compile`` (none, inductor) overrides what the specs say; see Note [compiled once for all
+    buckets] in ``compiling``. ``progress`` is called with a line of text for each bucket. Graphs
+    that a runner has already are closed first, so that two sets never share the memory. An error
+    of a bucket names the runner and the bucket: what ppcgc refuses keeps its kind, an error of
+    the model itself becomes CaptureError. What was captured so far is closed then; the runners
+    can still run eagerly.
     """
     if order not in ORDERS:
         raise BuildError(f"order {order!r}: one of {', '.join(ORDERS)}")
+    again = [runner for place, runner in enumerate(runners) if runner in runners[:place]]
+    if again:
+        raise BuildError(f"{again[0]} is given more than once: capture takes each runner once")
     say = progress or _silent
     for runner in runners:
         runner.close()
@@ -53,6 +63,11 @@ def capture(
     # pools and outputs are written by every step, wherever that step is asked for.
     with torch.inference_mode(False), garbage_held():
         try:
+            prepare(runners, compile)
+            for runner in runners:
+                if runner.compiled is not None:
+                    say(f"compile {runner}")
+                    warm_up(runner, first_to_compile(runner))
             for runner, bucket in in_order(runners, order):
                 say(f"warm up {label(runner, bucket)}")
                 warm_up(runner, bucket)
@@ -85,6 +100,9 @@ def warm_up(runner: AnyRunner, bucket: AnyBucket) -> None:
         runner.load_for_capture(bucket)
         with all_keys_read(bucket.boundary, runner.keys_of_slots()) as shown:
             runner.backend.warm_up(runner.body(bucket, shown))
+        if runner.compiled is not None:
+            with forward_compiled(runner):
+                runner.backend.warm_up(runner.body(bucket))
     except Exception as problem:
         _raise_located(problem, f"warm-up of {label(runner, bucket)}")
 
@@ -93,7 +111,8 @@ def record(runner: AnyRunner, bucket: AnyBucket, body: Callable[[], None]) -> No
     """Load a bucket and capture ``body``, its region. Raises CaptureError."""
     try:
         runner.load_for_capture(bucket)
-        bucket.graph = runner.backend.capture(body)
+        with forward_compiled(runner):
+            bucket.graph = runner.backend.capture(body)
     except Exception as problem:
         _raise_located(problem, f"capture of {label(runner, bucket)}")
 

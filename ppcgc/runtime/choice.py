@@ -28,6 +28,7 @@ class Reason(Enum):
     INELIGIBLE = "not eligible"
     REQUESTED = "asked to run eagerly"
     DROPPED = "bucket dropped"
+    SLOWER = "eager measured faster"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ Note [only graphs are compiled]
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     AnyBucket = Bucket[Any, Any, Any, Any]
 
 MODES = ("none", "inductor")
-RECOMPILES = 8  # torch's own limit for one function; each runner of a process adds its own
+RECOMPILES = 64  # of one function: every runner and every bucket of extent 1 has its own
 
 
-def prepare(runners: list[AnyRunner], mode: str | None) -> None:
+def prepare(runners: Sequence[AnyRunner], mode: str | None) -> None:
     """Set what each runner's captured region calls. ``mode`` overrides the spec's `compile`.
 
     Raises BuildError for a mode that there is not.
@@ -68,7 +68,7 @@ def forward_compiled(runner: AnyRunner) -> Iterator[None]:
     runner.model = runner.compiled
     try:
         with torch._dynamo.config.patch(
-            recompile_limit=RECOMPILES * 8, fail_on_recompile_limit_hit=True
+            recompile_limit=RECOMPILES, fail_on_recompile_limit_hit=True
         ):
             yield
     finally:
@@ -81,7 +81,7 @@ def first_to_compile(runner: AnyRunner) -> AnyBucket:
     return ladder[len(ladder) // 2]
 
 
-def mark_dynamic(buckets: list[AnyBucket]) -> None:
+def mark_dynamic(buckets: Sequence[AnyBucket]) -> None:
     """Tell torch.compile the dimensions in which the buckets' slots and boundaries differ.
 
     An extent of 1 is never dynamic to torch: such a bucket gets a compilation of its own.

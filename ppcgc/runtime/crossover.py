@@ -9,6 +9,7 @@ Note [a padded replay can lose to eager]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -54,7 +55,9 @@ class Crossover:
         lines = [f"{self.runner}, calibrated by {self.axis}"]
         for one in self.buckets:
             eager = ", ".join(f"{seconds * 1e3:.3f} at {live}" for live, seconds in one.eager)
-            keeps = "eager always" if one.never else f"replays from {one.least}"
+            keeps = f"replays from {one.least}" if one.least else "always replays"
+            if one.never:
+                keeps = "always eager"
             lines.append(
                 f"  {one.padded[self.column]}: replay {one.replay * 1e3:.3f} ms, eager {eager}: "
                 f"{keeps}"
@@ -103,20 +106,15 @@ class Crossover:
 def least_live(replay: float, eager: Sequence[tuple[int, float]]) -> int:
     """The fewest live rows from which a replay is never slower than the eager steps measured.
 
-    ``eager`` ascends by live rows; between two sizes the time is taken to grow linearly. One more
-    than the last size when even there eager is faster.
+    ``eager`` ascends by live rows; between two sizes the time is taken to grow linearly. 0 when
+    the replay is no slower at any of them, one more than the last size when even there eager is
+    faster.
     """
     last, seconds = eager[-1]
     if replay > seconds:
         return last + 1
-    least = eager[-1][0]
     for (low, before), (high, after) in reversed(list(pairwise(eager))):
         if replay > before:
             share = (replay - before) / (after - before)
-            return min(high, low + _up(share * (high - low)))
-        least = low
-    return least
-
-
-def _up(rows: float) -> int:
-    return int(rows) + (rows > int(rows))
+            return min(high, low + math.ceil(share * (high - low)))
+    return 0

@@ -133,10 +133,38 @@ def _integers(tensor: Tensor) -> memoryview[int] | None:
     return memoryview(memory).cast("B").cast(code)
 
 
+# Note [arrays are read through the buffer protocol]
+#   Making a tensor of a numpy array costs more than all else that a slot's load does. A
+#   memoryview of the array tells dtype, shape and contiguity, and its bytes are copied as they
+#   are. What it cannot tell (another dtype, a stride) goes the long way, where errors are made.
+_BUFFER_FORMATS: dict[torch.dtype, tuple[str, ...]] = {
+    torch.bool: ("?",),
+    torch.int8: ("b",),
+    torch.uint8: ("B",),
+    torch.int16: ("h",),
+    torch.int32: ("i", "l") if array("l").itemsize == 4 else ("i",),
+    torch.int64: ("q", "l") if array("l").itemsize == 8 else ("q",),
+    torch.float16: ("e",),
+    torch.float32: ("f",),
+    torch.float64: ("d",),
+}
+
+
 class HostRows:
     """One slot's rows in one entry of the host ring, as one bucket lays them out."""
 
-    __slots__ = ("_address", "_dim", "_dtype", "_ints", "_rest", "_row_bytes", "name", "tensor")
+    __slots__ = (
+        "_address",
+        "_bytes",
+        "_dim",
+        "_dtype",
+        "_formats",
+        "_ints",
+        "_rest",
+        "_row_bytes",
+        "name",
+        "tensor",
+    )
 
     def __init__(self, name: str, tensor: Tensor, dim: int) -> None:
         self.name = name
@@ -148,6 +176,11 @@ class HostRows:
         self._address = tensor.data_ptr()
         rows = tensor.shape[0] if tensor.dim() else 1
         self._row_bytes = tensor.nbytes // rows if rows else 0
+        self._bytes = memoryview(bytearray())
+        if tensor.nbytes:
+            memory = (ctypes.c_char * tensor.nbytes).from_address(self._address)
+            self._bytes = memoryview(memory).cast("B")
+        self._formats = _BUFFER_FORMATS.get(tensor.dtype, ()) if dim == 0 else ()
 
     def put(
         self, source: HostSource, live: int, *, cast: bool = False, broadcast: bool = False
@@ -159,6 +192,8 @@ class HostRows:
         """
         rows: Any = source
         if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
+            if self._put_buffer(source, live):
+                return
             rows = as_host_tensor(source, self._dtype, self.name, cast=cast)
         if broadcast and live <= self.tensor.shape[self._dim]:
             rows = spread_over(rows, self.tensor.narrow(self._dim, 0, live).shape)
@@ -168,6 +203,23 @@ class HostRows:
             ctypes.memmove(self._address, rows.data_ptr(), live * self._row_bytes)
         else:
             self.tensor.narrow(self._dim, 0, live).copy_(rows)
+
+    def _put_buffer(self, source: Any, live: int) -> bool:
+        """Copy an array's bytes where it fits as it is; False leaves it to ``put``."""
+        try:
+            rows = memoryview(source)
+        except TypeError:
+            return False
+        if (
+            rows.format not in self._formats
+            or rows.shape != (live, *self._rest)
+            or not rows.c_contiguous
+            or not 0 < rows.nbytes <= len(self._bytes)
+            or isinstance(source, bytes)  # text is no array
+        ):
+            return False
+        self._bytes[: rows.nbytes] = rows.cast("B")
+        return True
 
     def put_whole(self, source: HostSource, *, cast: bool = False, broadcast: bool = False) -> None:
         """Write a slot without a padded dimension. Raises SourceError for another shape."""

@@ -47,6 +47,8 @@ class Report:
     pool_bytes: int
     backend: str
     hooks: tuple[HookReport, ...] = ()
+    compile: str = "none"  # what runs inside the graphs in the model's place
+    calibration: str | None = None
 
     @property
     def replays(self) -> int:
@@ -85,6 +87,8 @@ class Report:
                 ),
                 f"eager steps: {eager}",
                 *map(str, self.hooks),
+                *([] if self.compile == "none" else [f"compile: {self.compile}"]),
+                *([] if self.calibration is None else [self.calibration]),
                 f"bytes: slots and outputs {self.slot_bytes:,}, host block "
                 f"{self.host_block_bytes:,}, shared pool {self.pool_bytes:,}",
             ]
@@ -114,6 +118,8 @@ def report_of(runner: StageRunner[Any, Any, Any, Any, Any, Any]) -> Report:
         host_block_bytes=runner.host_block_bytes,
         pool_bytes=runner.backend.pool_bytes(),
         backend=runner.backend.name,
+        compile=runner.compiled_as,
+        calibration=None if runner.crossover is None else str(runner.crossover),
         hooks=tuple(
             HookReport(name=hook.info.name, plans=hook.plans, plan_seconds=hook.plan_seconds)
             for hook in runner.hook_states

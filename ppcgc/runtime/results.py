@@ -8,6 +8,7 @@ Note [padding rows are computed]
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -100,6 +101,18 @@ def check_result(
     if value.device != device:
         raise OutputError(f"output {name}: on {value.device}, the stage is on {device}")
     return value
+
+
+@overload
+def cut_rows(buffer: Tensor, *cuts: tuple[int, int]) -> Tensor: ...
+
+
+@overload
+def cut_rows(buffer: None, *cuts: tuple[int, int]) -> None: ...
+
+
+@overload
+def cut_rows(buffer: Tensor | None, *cuts: tuple[int, int]) -> Tensor | None: ...
 
 
 def cut_rows(buffer: Tensor | None, *cuts: tuple[int, int]) -> Tensor | None:

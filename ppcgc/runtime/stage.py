@@ -21,6 +21,7 @@ from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot, of
 from ppcgc.runtime.backends.base import Backend, Graph
 from ppcgc.runtime.carried import Incoming, Outputs
 from ppcgc.runtime.choice import Choice, Reason, StepRecord
+from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.errors import (
     AddressError,
     BuildError,
@@ -128,6 +129,9 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.last_step: StepRecord[ExtentsT] | None = None
         self.eager_steps: dict[Reason, int] = {}
         self.dropped: dict[ExtentsT, str] = {}  # buckets that a rank could not capture, and why
+        self.compiled: Callable[..., object] | None = None  # graphs run it in the model's place
+        self.compiled_as = "none"
+        self.crossover: Crossover | None = None
         self._choices: dict[ExtentsT, Choice[ExtentsT]] = {}
         self._table: dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]] = {}
         self._host: HostBlock | None = None
@@ -304,6 +308,17 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.dropped[padded] = why
         self._choices.clear()
 
+    def use_calibration(self, crossover: Crossover | None) -> None:
+        """Take steps that ``crossover`` measured as slower eagerly; None takes that back.
+
+        Raises BuildError for the measurement of another runner.
+        """
+        own = f"{self.family}.{self.runner}"
+        if crossover is not None and crossover.runner != own:
+            raise BuildError(f"{self}: the calibration is of {crossover.runner}, not of {own}")
+        self.crossover = crossover
+        self._choices.clear()
+
     def mark_captured(self) -> None:
         """Called by ``capture`` when every bucket has its graph."""
         self._captured = True
@@ -418,6 +433,10 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         choice = self.choose(live)
         if choice.padded in self.dropped:
             choice = Choice(None, Reason.DROPPED, self.dropped[choice.padded])
+        elif self.crossover is not None and choice.padded is not None:
+            slower = self.crossover.slower(choice.padded, live)
+            if slower is not None:
+                choice = Choice(None, Reason.SLOWER, slower)
         self._choices[live] = choice
         return choice
 
@@ -483,14 +502,14 @@ class StageRunner(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             result = self.forward(step.slots, step.boundary, step.live, made)
         return self.outputs.eager(result, step.boundary, step.live)
 
-    def _eager(self, batch: BatchT, boundary: InT) -> OutT:
+    def _begin_eager(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
         try:
             live = self.extents(batch)
             step = self._bound(batch, boundary, live, Choice(None, Reason.REQUESTED))
         except AttributeError as problem:
             raise self._lacking(problem) from problem
         self._begun = step
-        return self.finish(step)
+        return step
 
     # ------------------------------------------------------------ hooks
 
@@ -558,7 +577,11 @@ class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
 
     def eager(self, batch: BatchT) -> OutT:
         """The same step without a graph, at live size."""
-        return self._eager(batch, None)
+        return self.finish(self._begin_eager(batch, None))
+
+    def begin_eager(self, batch: BatchT) -> Step[ExtentsT, SlotsT, None]:
+        """As ``begin``, for a step without a graph whatever its counts."""
+        return self._begin_eager(batch, None)
 
     def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> None:
         return None
@@ -604,7 +627,11 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
     def eager(self, batch: BatchT, boundary: InT) -> OutT:
         """The same step without a graph, at live size."""
-        return self._eager(batch, boundary)
+        return self.finish(self._begin_eager(batch, boundary))
+
+    def begin_eager(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
+        """As ``begin``, for a step without a graph whatever its counts."""
+        return self._begin_eager(batch, boundary)
 
     def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> InT:
         return self.incoming.buffers(self.arena, rows, full)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from random_exprs import conditions, integers
 
 from ppcgc.emit.expressions import python
+from ppcgc.emit.layout import laid_out
 from ppcgc.emit.source import Code
-from ppcgc.emit.unfolding import WIDTH, laid_out
+from ppcgc.emit.unfolding import WIDTH
 from ppcgc.expr.tree import Expr, Ref, Symbol
 
 HEAD = ("--isolated", "--line-length", str(WIDTH), "--no-cache")
@@ -56,7 +57,6 @@ STATEMENTS = [
     f"x = \"# no comment\"  # {LONG} {LONG} {LONG} {LONG}",
     f"if {LONG} is not None:  # {LONG} {LONG} {LONG}\n    x = 1",
     f"x = call(*{LONG}, *{LONG}, *{LONG}, *{LONG}, **{LONG})",
-    f"x = lambda layer: {LONG} + {LONG} + layer + {LONG}",
 ]  # fmt: skip
 
 

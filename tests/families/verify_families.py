@@ -73,7 +73,7 @@ llama, llama_hf = verify_llama.llama, verify_llama.llama_hf
 
 
 def ids_of(live: Any, seed: int) -> list[list[int]]:
-    """Prompts that share ``live.tokens`` as evenly as they can; none where a prompt would be empty."""
+    """Prompts that share ``live.tokens`` as evenly as they can; none where one would be empty."""
     if live.tokens < live.requests:
         return []
     generator = torch.Generator().manual_seed(seed)
@@ -204,9 +204,7 @@ def qwen3_vl(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
     pipeline = test_qwen3_vl.pipeline_of(model, cuts_of(layers, stages), device)
 
     def sequences(ids: Sequence[list[int]]) -> tuple[Any, list[Any]]:
-        image = random_image(
-            1, 2, 2, hidden=test_qwen3_vl.HIDDEN, layers=test_qwen3_vl.DEEPSTACK
-        )
+        image = random_image(1, 2, 2, hidden=test_qwen3_vl.HIDDEN, layers=test_qwen3_vl.DEEPSTACK)
         made = [ImageSequence(ids=each, image=image if len(each) >= 8 else None) for each in ids]
         engine = test_qwen3_vl.engine_of(model)
         return engine, made
@@ -225,7 +223,9 @@ def qwen3_vl(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
 def deepseek_v32(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
     """Every second layer reuses the positions of the one before."""
     model = scheduled_model(device, freq=2, offset=1)
-    return both(layered(deepseek_v32_runners, model, SPARSE_FAMILY, [1, 3, 2], stages, device), paged)
+    return both(
+        layered(deepseek_v32_runners, model, SPARSE_FAMILY, [1, 3, 2], stages, device), paged
+    )
 
 
 def glm_dsa(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
@@ -277,7 +277,12 @@ def llama_flashinfer(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
     model = small_model(llama_config(**sizes), device)
     library = PlannedLibrary() if device == "cpu" else None
     made = build_paged(
-        model, library, stages=stages, device=device, plan_bytes=test_flashinfer.PLAN_BYTES, dtype=torch.bfloat16
+        model,
+        library,
+        stages=stages,
+        device=device,
+        plan_bytes=test_flashinfer.PLAN_BYTES,
+        dtype=torch.bfloat16,
     )
 
     def prefill(live: Any, seed: int) -> Any:
@@ -314,7 +319,9 @@ def rows_of_pages(batch: Any, state: str) -> Iterable[int]:
 
 def sglang_prefill(*, device: str = "cpu") -> list[Subject]:
     """A subject for each setting of the server; two stages always."""
-    return [mirror(sglang_prefill_runners, setting, device) for setting in test_sglang_mirror.PREFILL]
+    return [
+        mirror(sglang_prefill_runners, setting, device) for setting in test_sglang_mirror.PREFILL
+    ]
 
 
 def sglang_decode(*, device: str = "cpu") -> list[Subject]:

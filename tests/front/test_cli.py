@@ -267,7 +267,7 @@ def test_explain_by_code_and_name(few_rules: None, word: str) -> None:
     assert result.code == 0
     assert result.out == (
         "# PPC009 duplicate-key (error)\n\nA key is given once.\n\n**What.** Twice.\n\n"
-        "Answers cases of the bug catalogue: 3, 14.\n"
+        "Answers the public cases 3, 14 of docs/cases.md.\n"
     )
 
 

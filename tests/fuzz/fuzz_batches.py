@@ -62,7 +62,9 @@ class Batches:
 
     def stated(self) -> list[str]:
         """The axes whose live count a batch states."""
-        return [name for name, rule in self.rules.items() if count_expr(rule, self.axes[name]) is None]
+        return [
+            name for name, rule in self.rules.items() if count_expr(rule, self.axes[name]) is None
+        ]
 
     def make(self, wanted: Counts, *, absent: bool = False) -> Case | None:
         """A batch with these stated live counts; None where the others cannot follow them."""

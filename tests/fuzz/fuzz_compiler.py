@@ -11,7 +11,7 @@ from fuzz_world import World, stage_counts, world_of
 from ppcgc.driver import Compiled, Source, check_source, compile_sources
 from ppcgc.expr.evaluate import EvaluationError
 from ppcgc.plan import plan
-from ppcgc.runtime.errors import BuildError
+from ppcgc.runtime.errors import BuildError, DimError
 
 MOST_GRAPHS = 24  # of a runner that is run; others are compiled only
 MOST_CELLS = 200_000  # of a slot
@@ -19,7 +19,7 @@ MOST_CELLS = 200_000  # of a slot
 
 def answered(text: str, folder: Path | None = None) -> Compiled:
     """Compile a text as the command line does. Never an exception, and errors or else files."""
-    compiled = compile_sources([_source(text, folder)])
+    compiled = compile_sources([source_of(text, folder)])
     errors = [finding for finding in compiled.findings if finding.is_error]
     assert bool(errors) != bool(compiled.files)
     return compiled
@@ -28,25 +28,27 @@ def answered(text: str, folder: Path | None = None) -> Compiled:
 def ran(text: str, seed: int, folder: Path | None = None, *, any_sizes: bool = False) -> int | None:
     """Compile, import and run a spec; None where the compiler refused it.
 
-    Returns how many stages replayed. With ``any_sizes`` the sizes of the build need not fit the
-    spec: a BuildError is an answer then.
+    Returns how many stages replayed. A size without a legal value is an answer of the build; with
+    ``any_sizes`` layers and ranks need not fit either.
     """
     compiled = answered(text, folder)
     if not compiled.files:
         return None
-    family = check_source(_source(text, folder)).family
+    family = check_source(source_of(text, folder)).family
     assert family is not None
     with imported(compiled.files) as package:
         try:
             world = world_of(family)
             return run_all(world, package, seed) if _can_be_run(world) else 0
-        except (BuildError, EvaluationError):
+        except (DimError, EvaluationError):
+            return 0
+        except BuildError:
             if any_sizes:
                 return 0
             raise
 
 
-def _source(text: str, folder: Path | None) -> Source:
+def source_of(text: str, folder: Path | None) -> Source:
     data = text.encode("utf-8", "surrogatepass")
     return Source(file="fuzzed.yaml", data=data, folder=folder)
 

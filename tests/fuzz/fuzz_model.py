@@ -6,7 +6,6 @@ padded rows reach no live one. All numbers are small and whole, and sums of them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -164,12 +163,9 @@ class AnyModel:
 def in_view(view: Any, name: str) -> Tensor | None:
     """A slot of a view by its qualified name; None where the stage does not have it."""
     for step in name.split("."):
-        view = getattr(view, step) if step in attributes(view) else None
-    return view
-
-
-def attributes(view: Any) -> Iterator[str]:
-    return iter(getattr(view, "__dataclass_fields__", ()))
+        view = getattr(view, step) if step in getattr(view, "__dataclass_fields__", ()) else None
+    found: Tensor | None = view
+    return found
 
 
 def speaks_of_padding(expr: Expr) -> bool:

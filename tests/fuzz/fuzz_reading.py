@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
@@ -41,7 +40,13 @@ class Reading:
     """One load of a stage: ``rows`` are the bucket's, or the live ones of an eager step."""
 
     def __init__(
-        self, world: World, runner: Runner, place: Place, layers: LayerRange, case: Case, rows: Counts
+        self,
+        world: World,
+        runner: Runner,
+        place: Place,
+        layers: LayerRange,
+        case: Case,
+        rows: Counts,
     ) -> None:
         self.world = world
         self.place = place
@@ -60,9 +65,7 @@ class Reading:
 
     def exists(self, slot: Slot) -> bool:
         """Whether the stage has the slot in this graph."""
-        owned = any(
-            layer in self.layers for kind in slot.owns for layer in self.world.kinds[kind]
-        )
+        owned = any(layer in self.layers for kind in slot.owns for layer in self.world.kinds[kind])
         if self.place not in slot.stages and not owned:
             return False
         if self.zero_axes & set(slot.axes):
@@ -115,22 +118,21 @@ class Reading:
         inner = tuple(slice(0, extent) for extent in live.shape)
         cells[inner] = live
         known[inner] = True
-        by_axis = self._by_axis(slot)
-        for axis, padding in reversed(by_axis.items()):
+        for axis, padding in reversed(self._by_axis(slot)):
             dim = next(at for at, extent in enumerate(slot.shape) if extent.axis == axis)
-            first = by_axis and axis == next(iter(by_axis))
-            reach = cells if first or len(by_axis) == 1 else self._live_of_first(slot, cells)
-            mask = known if first or len(by_axis) == 1 else self._live_of_first(slot, known)
-            self._pad(reach, mask, dim, live.shape[dim], padding)
+            reach = (cells, known)
+            if axis != slot.axes[0]:
+                reach = (self._live_of_first(slot, cells), self._live_of_first(slot, known))
+            self._pad(*reach, dim, live.shape[dim], padding)
         return cells, known
 
-    def _by_axis(self, slot: Any) -> Mapping[str, OneAxisPadding]:
+    def _by_axis(self, slot: Any) -> list[tuple[str, OneAxisPadding]]:
         if slot.padding is None:
-            return {}
+            return []
         if isinstance(slot.padding, PaddingByAxis):
             first, second = slot.axes
-            return {first: slot.padding.first, second: slot.padding.second}
-        return dict.fromkeys(slot.axes, slot.padding)
+            return [(first, slot.padding.first), (second, slot.padding.second)]
+        return [(axis, slot.padding) for axis in slot.axes]
 
     def _live_of_first(self, slot: Any, cells: Tensor) -> Tensor:
         """The cells where the first axis is live."""

@@ -1,4 +1,4 @@
-"""Builds, captures and runs what the compiler accepted, and checks each step by a second reading."""
+"""Builds, captures and runs what the compiler accepted, and reads each step a second time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from torch import Tensor
 
 from ppcgc import runtime as rt
 from ppcgc.expr.tree import Ref, Symbol
+from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     BoundaryKey,
-    BoundarySource,
     CallerSource,
     EqualsBuckets,
     Hook,
@@ -88,9 +88,7 @@ class Pipeline:
         self._build(package, count)
 
     def _build(self, package: Any, count: int) -> None:
-        given = {
-            name: group for name, group in self._ranks_and_options(package).items() if group
-        }
+        given = {name: group for name, group in self._ranks_and_options(package).items() if group}
         dims = package.Dims.from_config(self.world.config, **self.world.build, **given)
         for number, place in enumerate(places(count)):
             if place in self.runner.places:
@@ -103,7 +101,8 @@ class Pipeline:
 
     def _ranks_and_options(self, package: Any) -> dict[str, Any]:
         return {
-            group: rt.Ranks(size=size, rank=rank) for group, (size, rank) in self.world.ranks.items()
+            group: rt.Ranks(size=size, rank=rank)
+            for group, (size, rank) in self.world.ranks.items()
         }
 
     def _add_stage(self, package: Any, place: Place, layers: Any, dims: Any) -> None:
@@ -116,7 +115,9 @@ class Pipeline:
         if "state" in wanted:
             given["state"] = package.State(**self._states())
         if "hooks" in wanted:
-            hooks = {hook.name: AnyHook(self.world, self.runner, hook) for hook in self.runner.hooks}
+            hooks = {
+                hook.name: AnyHook(self.world, self.runner, hook) for hook in self.runner.hooks
+            }
             given["hooks"] = SimpleNamespace(**hooks)
         stage = made(**given)
         stage.compile = "none"  # a compiler of minutes stands between the spec and its check
@@ -142,7 +143,10 @@ class Pipeline:
         return replays
 
     def _wanted(self) -> list[Counts]:
-        most = {rule.axis: self.runner.capacity(self.batches.axes[rule.axis]) for rule in self.batches.rules.values()}
+        most = {
+            rule.axis: self.runner.capacity(self.batches.axes[rule.axis])
+            for rule in self.batches.rules.values()
+        }
         stated = self.batches.stated()
         found = [{axis: most[axis] for axis in stated}]
         for _ in range(CASES - 1):
@@ -216,7 +220,9 @@ class Pipeline:
         for rule in self.batches.rules.values():
             axis = self.batches.axes[rule.axis]
             if isinstance(rule, ListedBuckets | MaxBucket):
-                own = rule.sizes if isinstance(rule, ListedBuckets) else (self.runner.capacity(axis),)
+                own = (
+                    rule.sizes if isinstance(rule, ListedBuckets) else (self.runner.capacity(axis),)
+                )
                 sizes = (0, *own) if axis.zero_key else own
                 fitting = [size for size in sizes if size >= case.most[rule.axis]]
                 if not fitting:
@@ -229,7 +235,7 @@ class Pipeline:
             symbol = Symbol.LIVE if isinstance(rule, EqualsBuckets) else Symbol.PADDED
             env = {Ref(symbol, axis): rows for axis, rows in padded.items()}
             needs = {rule.axis for rule in pending}
-            if any(Ref(symbol, axis) in references(rule.expr) for axis in needs):
+            if any(Ref(symbol, axis) in refs(rule.expr) for axis in needs):
                 pending.append(rule)
                 continue
             padded[rule.axis] = int(self.world.value(rule.expr, env))
@@ -285,19 +291,13 @@ class Pipeline:
     def _invented(self, stage: Any, model: AnyModel, case: Case) -> Any:
         """A boundary for a stage whose forerunner the runner does not have."""
         like = next(iter(stage.table.values())).boundary
-        keys = {}
+        keys: dict[str, Tensor | None] = {}
         for key in self.world.boundary(self.runner):
             keys[key.name] = None
             if self.world.crosses(key, stage.layers.start):
                 shape = self.world.shape(key.shape, case.counts, stage.layers.start)
                 keys[key.name] = torch.ones(shape).to(getattr(like, key.name).dtype)
         return type(like)(**keys)
-
-
-def references(expr: Any) -> frozenset[Ref]:
-    from ppcgc.expr.walk import refs
-
-    return refs(expr)
 
 
 def places(count: int) -> list[Place]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import yaml
 from hypothesis import strategies as st
 
 Tree = dict[str, Any]
@@ -58,7 +59,14 @@ class Drawn:
         """The text of a condition."""
         left = self.number(symbols, 1)
         form = self.pick(
-            ["{} >= {}", "{} == {}", "{} < {}", "not {} > {}", "{} in (1, 2, {})", "{} != {} or 1 > 2"]
+            [
+                "{} >= {}",
+                "{} == {}",
+                "{} < {}",
+                "not {} > {}",
+                "{} in (1, 2, {})",
+                "{} != {} or 1 > 2",
+            ]
         )
         return str(form.format(left, self.number(symbols, 1)))
 
@@ -87,7 +95,9 @@ def head(drawn: Drawn) -> Tree:
     vocab = drawn.pick(["config.vocab_size", "build", 11])
     tree: Tree = {"version": 1, "family": "drawn"}
     if drawn.chance(4):
-        tree["doc"] = drawn.pick(["A family.", 'Ends in a "quote"', "back\\slash", "two\n\nlines é"])
+        tree["doc"] = drawn.pick(
+            ["A family.", 'Ends in a "quote"', "back\\slash", "two\n\nlines é"]
+        )
     tree["dims"] = {
         "hidden": drawn.pick(["config.hidden_size", "config.text.hidden_size", 3]),
         "vocab": vocab,
@@ -112,10 +122,11 @@ def head(drawn: Drawn) -> Tree:
 
 
 def axes(drawn: Drawn) -> Tree:
+    counts = [*["batch.num_tokens"] * 4, "rows", "live.requests * 2"]
     tree: Tree = {
         "requests": {"max": drawn.pick([4, 2, 3]), "live": "batch.num_requests"},
-        "tokens": {"max": drawn.pick([16, 8]), "live": drawn.pick(["batch.num_tokens"] * 4 + ["rows", "live.requests * 2"])},
-    }  # fmt: skip
+        "tokens": {"max": drawn.pick([16, 8]), "live": drawn.pick(counts)},
+    }
     if drawn.chance(3):
         tree["chunks"] = {"max": 4, "live": drawn.pick(["batch.counts.chunks", "live.requests"])}
         drawn.axes.append("chunks")
@@ -167,10 +178,8 @@ def pipeline(drawn: Drawn) -> Tree:
     if drawn.chance(4):
         layers["count"] = drawn.pick([6, "config.num_layers"])
         tree["stages"] = drawn.pick(explicit)
-    tree["boundary"] = [
-        boundary_key(drawn, name)
-        for name in drawn.pick([["hidden_states"], ["hidden_states", "residual"], ["hidden_states", "residual", "aux"]])
-    ]  # fmt: skip
+    names = ["hidden_states", "residual", "aux"][: drawn.pick([1, 2, 3])]
+    tree["boundary"] = [boundary_key(drawn, name) for name in names]
     return tree
 
 
@@ -179,7 +188,9 @@ def boundary_key(drawn: Drawn, name: str) -> Tree:
     entry: Tree = {"name": name, "axis": axis}
     fixed = [drawn.pick(["hidden", "wide", 2, 1]) for _ in range(drawn.pick([1, 1, 0, 2]))]
     if drawn.chance(5):
-        fixed.append(drawn.pick(["ceil(cut.layer / 2)", "cut.layer", "hidden * 2", "cut.layer - 1"]))
+        fixed.append(
+            drawn.pick(["ceil(cut.layer / 2)", "cut.layer", "hidden * 2", "cut.layer - 1"])
+        )
     if drawn.kinds and drawn.chance(3):
         fixed.append(f"kinds.{drawn.kinds[0]}.below(cut.layer) + 1")
     entry["shape"] = with_axis(drawn, axis, fixed)
@@ -224,29 +235,35 @@ def padding(drawn: Drawn, dtype: str, *, fixed_only: bool = False) -> Any:
 # ---------------------------------------------------------------- slots
 
 
+ROLES = {
+    "ids": "{name: input_ids, axis: tokens, dtype: int64, padding: zero, role: index, of: vocab}",
+    "places": "{name: mm.places, axis: tokens, shape: [3, tokens], dtype: int64, padding: zero, "
+    "role: index, of: vocab}",
+    "writes": "{name: slot_mapping, axis: tokens, dtype: int64, padding: zero, role: write_index, "
+    "of: state.kv}",
+    "ends": "{name: cu_seqlens, axis: requests, shape: [requests + 1], dtype: int32, "
+    "padding: repeat_last, role: offsets, of: tokens}",
+    "starts": "{name: starts, axis: requests, dtype: int32, padding: {fill: live.tokens}, "
+    "role: offsets, of: tokens}",
+    "lengths": "{name: lengths, axis: requests, dtype: int32, padding: zero, role: lengths, "
+    "of: tokens}",
+    "seq_lens": "{name: seq_lens, axis: requests, dtype: int32, padding: {fill: 1}, role: lengths, "
+    "of: vocab}",
+    "mask": "{name: mask, axis: tokens, dtype: int32, padding: zero, role: mask}",
+    "last": "{name: last_token, axis: requests, dtype: int64, padding: zero, role: index, "
+    "of: tokens}",
+    "count": "{name: count, axis: none, shape: [1], dtype: int32, role: count, of: tokens, "
+    "source: {compute: live.tokens}}",
+}
+
+
 def slot_of_role(drawn: Drawn, role: str) -> Tree:
     """A slot with a meaning that kernels share."""
-    host = {"residency": "host"} if drawn.chance(2) else {}
-    match role:
-        case "ids":
-            slot: Tree = {"name": "input_ids", "axis": "tokens", "dtype": "int64", "padding": "zero", "role": "index", "of": "vocab"}
-        case "places":
-            slot = {"name": "mm.places", "axis": "tokens", "shape": [3, "tokens"], "dtype": "int64", "padding": "zero", "role": "index", "of": "vocab"}
-        case "writes":
-            slot = {"name": "slot_mapping", "axis": "tokens", "dtype": "int64", "padding": "zero", "role": "write_index", "of": "state.kv"}
-        case "ends":
-            slot = {"name": "cu_seqlens", "axis": "requests", "shape": ["requests + 1"], "dtype": "int32", "padding": "repeat_last", "role": "offsets", "of": "tokens"}
-        case "starts":
-            slot = {"name": "starts", "axis": "requests", "dtype": "int32", "padding": {"fill": "live.tokens"}, "role": "offsets", "of": "tokens"}
-        case "lengths":
-            slot = {"name": "lengths", "axis": "requests", "dtype": "int32", "padding": "zero", "role": "lengths", "of": "tokens"}
-        case "seq_lens":
-            slot = {"name": "seq_lens", "axis": "requests", "dtype": "int32", "padding": drawn.pick(["zero", {"fill": 1}]), "role": "lengths", "of": "vocab"}
-        case "mask":
-            slot = {"name": "mask", "axis": "tokens", "dtype": drawn.pick(["bool", "int32"]), "padding": "zero", "role": "mask"}
-        case _:
-            return {"name": "count", "axis": "none", "shape": [1], "dtype": "int32", "role": "count", "of": "tokens", "source": {"compute": "live.tokens"}}
-    return {**slot, "source": f"batch.{slot['name']}", **host}  # fmt: skip
+    slot: Tree = yaml.load(ROLES[role], yaml.SafeLoader)
+    slot.setdefault("source", f"batch.{slot['name']}")
+    if role != "count" and drawn.chance(2):
+        slot["residency"] = "host"
+    return slot
 
 
 def data_slot(drawn: Drawn, name: str) -> Tree:
@@ -257,7 +274,9 @@ def data_slot(drawn: Drawn, name: str) -> Tree:
     dtype = drawn.pick(["int32", "float32", "int64", *FLOATS, *INTEGERS, *OTHERS])
     slot: Tree = {"name": name, "axis": axis, "dtype": dtype}
     if isinstance(axis, list):
-        slot["shape"] = drawn.pick([list(axis), axis[::-1], [2, *axis], [axis[0], f"{axis[1]} + 1"]])
+        slot["shape"] = drawn.pick(
+            [list(axis), axis[::-1], [2, *axis], [axis[0], f"{axis[1]} + 1"]]
+        )
         if drawn.chance(3):
             del slot["shape"]
     elif drawn.chance(2) or axis == "none":
@@ -292,7 +311,11 @@ def data_slot(drawn: Drawn, name: str) -> Tree:
 
 def from_batch(drawn: Drawn, slot: Tree) -> Tree:
     name = slot["name"]
-    words: Tree = {"source": drawn.pick([f"batch.{name}", f"batch.{name}", f"batch.more.{name.replace('.', '_')}"])}
+    words: Tree = {
+        "source": drawn.pick(
+            [f"batch.{name}", f"batch.{name}", f"batch.more.{name.replace('.', '_')}"]
+        )
+    }
     if drawn.chance(2):
         words["residency"] = "host"
         if drawn.chance(5):
@@ -312,7 +335,7 @@ def from_batch(drawn: Drawn, slot: Tree) -> Tree:
     shape = slot.get("shape", [0])
     if drawn.chance(2) and len(shape) > 1 and isinstance(shape[0], int):
         words["broadcast"] = True
-    return words  # fmt: skip
+    return words
 
 
 def from_compute(drawn: Drawn, slot: Tree) -> Tree:
@@ -329,9 +352,11 @@ def from_const(drawn: Drawn, slot: Tree) -> Tree:
 
 
 def from_hook(drawn: Drawn, slot: Tree) -> Tree:
-    filler = drawn.hooks.setdefault("filler", {"at": drawn.pick(["load", ["load", "plan"]]), "writes": []})
+    filler = drawn.hooks.setdefault(
+        "filler", {"at": drawn.pick(["load", ["load", "plan"]]), "writes": []}
+    )
     filler["writes"].append(slot["name"])
-    return {"source": "hook.filler"}  # fmt: skip
+    return {"source": "hook.filler"}
 
 
 # ---------------------------------------------------------------- runners
@@ -346,11 +371,12 @@ def runner(drawn: Drawn, prefix: str, axes: Tree) -> Tree:
     if drawn.chance(4) and tree["buckets"]["tokens"] == "max" and axes["tokens"]["max"] > 8:
         tree["axes"] = {"tokens": {"max": 8}}
     if drawn.chance(3):
-        tree["limits"] = [drawn.pick(["tokens >= requests", "tokens <= requests * 8", "requests >= 1"])]
+        tree["limits"] = [
+            drawn.pick(["tokens >= requests", "tokens <= requests * 8", "requests >= 1"])
+        ]
     if drawn.chance(2):
         tree["dispatch"] = dispatch(drawn)
-    roles = ["ids", "places", "writes", "ends", "starts", "lengths", "seq_lens", "mask", "count"]
-    chosen = [role for role in roles if drawn.chance(3)] or ["ids"]
+    chosen = [role for role in ROLES if drawn.chance(3)] or ["ids"]
     slots = [slot_of_role(drawn, role) for role in chosen]
     names = ["alpha", "beta", "mm.gamma", "delta", "mm.eps", "zeta"]
     slots += [data_slot(drawn, name) for name in names[: drawn.pick([2, 3, 4, 6])]]
@@ -361,7 +387,7 @@ def runner(drawn: Drawn, prefix: str, axes: Tree) -> Tree:
         slots = slots[::-1]
     tree["slots"] = slots
     if drawn.chance(5):
-        at = drawn.pick(["key", ["key", "plan"], "plan"])
+        at: list[str] = drawn.pick([["key"], ["key", "plan"], ["plan"]])
         drawn.hooks["planner"] = {"at": at, "reads": [slots[0]["name"]]}
         if "plan" in at and drawn.chance(2):
             drawn.hooks["planner"]["staging"] = 2
@@ -386,7 +412,7 @@ def runner(drawn: Drawn, prefix: str, axes: Tree) -> Tree:
     tree["forward"] = forward(drawn, tree)
     tree["outputs"] = {"last": outputs(drawn)}
     drawn.key_scalars, drawn.free_scalars = known
-    return tree  # fmt: skip
+    return tree
 
 
 def buckets(drawn: Drawn, axes: Tree) -> Tree:
@@ -394,13 +420,17 @@ def buckets(drawn: Drawn, axes: Tree) -> Tree:
     tree: Tree = {"requests": drawn.pick([[1, most["requests"]], "max", [most["requests"]]])}
     listed: list[Any] = [[4, most["tokens"]], "max", [1, 3, 4, most["tokens"]]]
     if axes["tokens"]["live"] == "batch.num_tokens":
-        listed += [{"equals": "requests"}, {"equals": "requests * 2"}, {"padded": f"requests * {most['tokens'] // most['requests']}"}]
+        listed += [
+            {"equals": "requests"},
+            {"equals": "requests * 2"},
+            {"padded": f"requests * {most['tokens'] // most['requests']}"},
+        ]
     tree["tokens"] = drawn.pick(listed)
     if "chunks" in axes:
         tree["chunks"] = drawn.pick([[1, 4], "max", [2, 4]])
     if drawn.chance(4):
         tree = dict(reversed(tree.items()))
-    return tree  # fmt: skip
+    return tree
 
 
 def dispatch(drawn: Drawn) -> Tree:
@@ -441,7 +471,10 @@ def forward(drawn: Drawn, tree: Tree) -> Tree:
             values[slot["name"].replace(".", "_")] = f"slot.{slot['name']}"
     places: Tree = {"first": dict(values), "later": {**values, "received": "boundary"}}
     if drawn.chance(3):
-        places["later"] = {**values, **{f"in_{key['name']}": f"boundary.{key['name']}" for key in drawn.keys}}
+        places["later"] = {
+            **values,
+            **{f"in_{key['name']}": f"boundary.{key['name']}" for key in drawn.keys},
+        }
     if drawn.chance(5):
         places["last"] = {"view": "view", "received": "boundary"}
     if drawn.chance(6):

@@ -98,7 +98,7 @@ class World:
 
         match expr:
             case Below(kind, limit):
-                below = evaluate(done(limit), env)
+                below = int(evaluate(done(limit), env))
                 return Int(sum(layer < below for layer in self.kinds[kind]))
             case In(item, (Name(("kinds", kind)),)):
                 return Bool(evaluate(done(item), env) in self.kinds[kind])
@@ -147,9 +147,7 @@ def world_of(family: Family) -> World:
     return world
 
 
-def _put_dims(
-    family: Family, config: dict[str, Any], build: Counts, env: dict[Ref, Value]
-) -> None:
+def _put_dims(family: Family, config: dict[str, Any], build: Counts, env: dict[Ref, Value]) -> None:
     pending = list(family.dims)
     for number, dim in enumerate(family.dims):
         if isinstance(dim.source, ConfigDim):
@@ -178,7 +176,9 @@ def _layers_of(world: World, rule: KindIds | KindWhere | KindIf) -> frozenset[in
     if isinstance(rule, KindIds):
         return frozenset(rule.ids)
     if isinstance(rule, KindIf):
-        return frozenset(n for n in layers if world.value(rule.expr, {Ref(Symbol.LAYER, "layer"): n}))
+        return frozenset(
+            n for n in layers if world.value(rule.expr, {Ref(Symbol.LAYER, "layer"): n})
+        )
     owner = world.config
     for step in rule.path[:-1]:
         owner = owner.setdefault(step, {})

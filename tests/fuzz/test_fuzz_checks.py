@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from fuzz_compiler import _source, answered
+from fuzz_compiler import answered, source_of
 from fuzz_packages import imported
 from fuzz_runs import Pipeline
 from fuzz_small import text_of, with_slots
@@ -16,7 +16,8 @@ from fuzz_world import world_of
 from ppcgc.driver import check_source
 
 TREE = with_slots(
-    "{name: places, axis: tokens, dtype: int32, padding: {fill: live.requests}, source: batch.places}",
+    "{name: places, axis: tokens, dtype: int32, padding: {fill: live.requests}, "
+    "source: batch.places}",
     "{name: twin, axis: tokens, dtype: int32, padding: repeat_last, source: batch.twin, "
     "residency: host, place: host}",
 )
@@ -33,7 +34,7 @@ def pipeline(change: Callable[[dict[str, str]], None]) -> None:
     text = text_of(TREE)
     files = dict(answered(text).files)
     change(files)
-    family = check_source(_source(text, None)).family
+    family = check_source(source_of(text, None)).family
     assert family is not None
     with imported(files) as package:
         for seed in range(4):

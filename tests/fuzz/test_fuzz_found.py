@@ -96,9 +96,7 @@ def test_an_idle_step_has_no_index_to_check(role: str) -> None:
 def test_a_middle_stage_need_not_read_what_the_runtime_hands_on() -> None:
     tree = small()
     tree["pipeline"]["boundary"].append(
-        yaml.load(
-            "{name: embeds, axis: tokens, dtype: int32, padding: zero, by: runtime}", LOADER
-        )
+        yaml.load("{name: embeds, axis: tokens, dtype: int32, padding: zero, by: runtime}", LOADER)
     )
     tree["runners"]["step"]["forward"] = {
         "first": {"view": "view"},
@@ -118,4 +116,12 @@ def test_rows_written_after_the_load_are_not_repeated(source: str) -> None:
         del tree["runners"]["step"]["hooks"]
     assert "PPC204" in {found.rule.code for found in answered(text_of(tree)).findings}
     tree["runners"]["step"]["slots"][-1]["padding"] = "zero"
+    check_runs(tree)
+
+
+def test_an_optional_source_does_not_count_the_rows_of_its_axis() -> None:
+    tree = with_slots("{name: sure, axis: tokens, dtype: int32, padding: zero, source: batch.sure}")
+    tree["axes"]["tokens"]["live"] = "rows"
+    first = tree["runners"]["step"]["slots"][0]
+    first |= {"absent": {"fill": 1}}
     check_runs(tree)

@@ -59,6 +59,13 @@ def test_an_unknown_order_is_refused_before_anything_runs(toy: Any) -> None:
     assert runner.table == {}
 
 
+def test_a_runner_given_twice_is_refused_before_anything_runs(toy: Any) -> None:
+    first, last = toy_stages(toy, 2, backend=FakeBackend())
+    with pytest.raises(BuildError, match=r"toy\.prefill last, layers .* is given more than once"):
+        rt.capture([first, last, last])
+    assert first.table == {}
+
+
 def test_each_warm_up_and_capture_is_loaded_with_its_own_bucket(toy: Any) -> None:
     """Bytes of another bucket would put other offsets there; no load would leave zeros."""
     backend = FakeBackend()

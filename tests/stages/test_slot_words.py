@@ -191,6 +191,21 @@ def test_caller_writes_between_begin_and_finish(stages: tuple[Any, Any]) -> None
     torch.testing.assert_close(out.copied, wanted)
 
 
+def test_rows_that_the_caller_leaves_out_are_zero_and_not_an_earlier_step_s(
+    stages: tuple[Any, Any],
+) -> None:
+    first, last = stages
+    fuller, batch = words_batch(7, 2, seed=3), words_batch(5, 2, seed=4)
+    step = last.begin(fuller, first.run(fuller))
+    step.slots.drafted.fill_(100)
+    last.finish(step)
+    step = last.begin(batch, first.run(batch))
+    assert step.choice.padded == (8, REQUESTS)  # the same rows
+    assert step.slots.drafted.tolist() == [0.0] * 5 + [9.0] * 3
+    out = last.finish(step)
+    torch.testing.assert_close(out.copied, -batch.ids.float() + 2.5 + batch.rare + 2 * batch.noise)
+
+
 def test_caller_may_write_in_an_eager_step_too(stages: tuple[Any, Any]) -> None:
     first, last = stages
     batch = words_batch(17, 2, seed=5)  # over capacity
@@ -200,6 +215,20 @@ def test_caller_may_write_in_an_eager_step_too(stages: tuple[Any, Any]) -> None:
     out = last.finish(step)
     wanted = -batch.ids.float() + 100 + 2.5 + batch.rare + 2 * batch.noise
     torch.testing.assert_close(out.copied, wanted)
+
+
+def test_caller_may_write_in_an_eager_step_that_was_asked_for(stages: tuple[Any, Any]) -> None:
+    first, last = stages
+    batch = words_batch(5, 2, seed=5)
+    begun = first.begin_eager(batch)
+    assert (begun.choice.padded, begun.choice.reason) == (None, rt.Reason.REQUESTED)
+    step = last.begin_eager(batch, first.finish(begun))
+    assert step.slots.drafted.tolist() == [0.0] * 5
+    step.slots.drafted.add_(100)
+    out = last.finish(step)
+    wanted = -batch.ids.float() + 100 + 2.5 + batch.rare + 2 * batch.noise
+    torch.testing.assert_close(out.copied, wanted)
+    assert last.last_step.path == "eager"
 
 
 def test_an_eager_step_leaves_the_rows_of_the_batch_alone(

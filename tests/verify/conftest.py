@@ -7,10 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from ppcgc.runtime.verification.pytest_plugin import assert_verified
-
-__all__ = ["assert_verified"]
-
 
 @pytest.fixture(scope="session", autouse=True)
 def _imports_are_not_garbage() -> Iterator[None]:

@@ -15,6 +15,7 @@ import torch
 
 from ppcgc.runtime.capture import AnyBucket, Progress, in_order, label, record, warm_up
 from ppcgc.runtime.collecting import garbage_held
+from ppcgc.runtime.compiling import first_to_compile, prepare
 from ppcgc.runtime.errors import CaptureError, GraphRequiredError, PeerError
 from ppcgc.runtime.pipeline.board import Board
 from ppcgc.runtime.pipeline.handoff import AnyRunner
@@ -47,6 +48,10 @@ def capture_together(
         runner.allocate()
     try:
         with torch.inference_mode(False), garbage_held():
+            prepare(runners, None)
+            for runner in runners:
+                if runner.compiled is not None:
+                    _together(board, runner, first_to_compile(runner), "compile", progress, warm_up)
             for runner, bucket in in_order(runners, order):
                 _together(board, runner, bucket, "warm up", progress, warm_up)
             for runner, bucket in in_order(runners, order):

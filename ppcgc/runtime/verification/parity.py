@@ -25,7 +25,7 @@ def check(session: Session) -> Outcome:
         padded = stage.eager_at_padded_shape(case)
         found = list(_at_padded_shape(stage, case, padded, replayed))
         findings += found
-        if not found and not stage.has_caller_slots:  # `eager` has no window for a caller
+        if not found:
             stage.restore()
             findings += _at_live_shape(
                 session, stage, case, stage.eager_at_live_shape(case), replayed

@@ -77,11 +77,6 @@ class StageUnderTest:
                         found.setdefault(name, (axis, dim))
         return found
 
-    @property
-    def has_caller_slots(self) -> bool:
-        """Whether a caller writes slots between ``begin`` and ``finish``."""
-        return any(info.source == "caller" for info in self.table)
-
     # ------------------------------------------------------------ memory
 
     def memory(self) -> Iterator[tuple[str, Tensor]]:
@@ -133,9 +128,13 @@ class StageUnderTest:
         incoming = case.incoming[self.number]
         runner, batch = self.runner, case.batch
         step = runner.begin(batch) if incoming is None else runner.begin(batch, incoming)
-        if self.subject.before_finish is not None:
-            self.subject.before_finish(runner, step, batch)
+        self.write_as_caller(step, case)
         return step
+
+    def write_as_caller(self, step: Any, case: Case) -> None:
+        """What the caller does between ``begin`` and ``finish``."""
+        if self.subject.before_finish is not None:
+            self.subject.before_finish(self.runner, step, case.batch)
 
     def finish(self, step: Any) -> Result:
         return self.result(self.runner.finish(step))
@@ -168,9 +167,10 @@ class StageUnderTest:
 
     def eager_at_live_shape(self, case: Case) -> Result:
         incoming = case.incoming[self.number]
-        runner, batch = self.runner, case.batch
-        out = runner.eager(batch) if incoming is None else runner.eager(batch, incoming)
-        return self.result(out)
+        begin = self.runner.begin_eager
+        step = begin(case.batch) if incoming is None else begin(case.batch, incoming)
+        self.write_as_caller(step, case)
+        return self.finish(step)
 
     def result(self, outputs: Any) -> Result:
         return Result(
