@@ -11,7 +11,7 @@ import torch
 from benchmarks.scenario import Scenario
 
 
-def host_us(scenario: Scenario, step: Callable[[], object], repeats: int = 45) -> float:
+def host_us(scenario: Scenario, step: Callable[[], object], repeats: int = 31) -> float:
     """Median host microseconds of one step into an idle device.
 
     The device is waited for between two steps, outside of the measured time, so that no launch

@@ -205,25 +205,27 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         ) = host.begin()
         counts.set_rows(live)
         # input_ids (sglang_decode.yaml:55): batch.input_ids, then zero
-        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
-        rt.pad_zero(slots.input_ids, live.tokens)
+        host.move_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids", 0)
         # positions (sglang_decode.yaml:56): batch.positions, then zero
-        rt.copy_rows(slots.positions, batch.positions, live.tokens, "positions")
-        rt.pad_zero(slots.positions, live.tokens)
+        host.move_rows(slots.positions, batch.positions, live.tokens, "positions", 0)
         # out_cache_loc (sglang_decode.yaml:57): batch.out_cache_loc, then zero
-        rt.copy_rows(slots.out_cache_loc, batch.out_cache_loc, live.tokens, "out_cache_loc")
-        rt.pad_zero(slots.out_cache_loc, live.tokens)
+        host.move_rows(slots.out_cache_loc, batch.out_cache_loc, live.tokens, "out_cache_loc", 0)
         # req_pool_indices (sglang_decode.yaml:58): batch.req_pool_indices, then zero
-        rt.copy_rows(
+        host.move_rows(
             slots.req_pool_indices,
             batch.req_pool_indices,
             live.requests,
             "req_pool_indices",
+            0,
         )
-        rt.pad_zero(slots.req_pool_indices, live.requests)
         # seq_lens (sglang_decode.yaml:59): batch.seq_lens, then its fill
-        rt.copy_rows(slots.seq_lens, batch.seq_lens, live.requests, "seq_lens")
-        rt.pad_fill(slots.seq_lens, live.requests, self.dims.seq_len_fill)
+        host.move_rows(
+            slots.seq_lens,
+            batch.seq_lens,
+            live.requests,
+            "seq_lens",
+            self.dims.seq_len_fill,
+        )
         # seq_lens_cpu (sglang_decode.yaml:60): batch.seq_lens_cpu, then its fill
         seq_lens_cpu_rows = rt.upload_rows(
             slots.seq_lens_cpu,

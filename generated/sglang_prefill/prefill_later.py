@@ -150,14 +150,11 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
         counts, num_token_non_padded_rows = host.begin()
         counts.set_rows(live)
         # input_ids (sglang_prefill.yaml:50): batch.input_ids, then zero
-        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
-        rt.pad_zero(slots.input_ids, live.tokens)
+        host.move_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids", 0)
         # positions (sglang_prefill.yaml:51): batch.positions, then zero
-        rt.copy_rows(slots.positions, batch.positions, live.tokens, "positions")
-        rt.pad_zero(slots.positions, live.tokens)
+        host.move_rows(slots.positions, batch.positions, live.tokens, "positions", 0)
         # out_cache_loc (sglang_prefill.yaml:52): batch.out_cache_loc, then zero
-        rt.copy_rows(slots.out_cache_loc, batch.out_cache_loc, live.tokens, "out_cache_loc")
-        rt.pad_zero(slots.out_cache_loc, live.tokens)
+        host.move_rows(slots.out_cache_loc, batch.out_cache_loc, live.tokens, "out_cache_loc", 0)
         # mrope_positions (sglang_prefill.yaml:53): batch.mrope_positions, then zero
         if slots.mrope_positions is not None:
             rt.copy_rows(

@@ -6,7 +6,7 @@ from ppcgc.emit.batch_source import is_absent, source_expression, under
 from ppcgc.emit.slot_code import SlotCode, by_step
 from ppcgc.emit.slot_roles import role_check
 from ppcgc.emit.source import Code, call, code, dotted, literal
-from ppcgc.expr.tree import Expr, Symbol
+from ppcgc.expr.tree import Expr, Ref, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     AbsentFill,
@@ -91,9 +91,11 @@ def _compute(slot: SlotCode, expr: Expr) -> Code:
 
 
 def each_row(slot: SlotCode, expr: Expr, padded: str) -> Code:
-    """``[expr for row in range(padded.requests)]``."""
+    """``[expr for row in range(padded.requests)]``; a list of the numbers where it is ``row``."""
     scope = slot.loading if padded == "padded" else slot.binding
     count = slot.extent(slot.slot.shape[slot.dim or 0], padded)
+    if isinstance(expr, Ref):
+        return code("list(range({}))", count)
     return code("[{} for row in range({})]", scope.python(expr), count)
 
 
@@ -102,6 +104,9 @@ def each_row(slot: SlotCode, expr: Expr, padded: str) -> Code:
 
 def _load_device(slot: SlotCode) -> list[Code]:
     view, source = slot.on_view(), _source(slot)
+    tail = _moved_tail(slot)
+    if tail is not None:
+        return [call(Code("host.move_rows"), (view, source, slot.live(), slot.key, tail))]
     verb = "upload" if slot.on_host else "copy"
     words = (*slot.cast_word(), *slot.broadcast_word())
     if slot.two_axes:
@@ -118,6 +123,26 @@ def _load_device(slot: SlotCode) -> list[Code]:
         copy = code("{} = {}", slot.rows, copy)
     fill = _fill_live(slot, view, absent_value(slot))
     return _unless_absent(slot, [copy, *check], fill) + _pad_device(slot, view)
+
+
+def _moved_tail(slot: SlotCode) -> Code | None:
+    """What rows past live hold in a slot that is loaded in one launch with others.
+
+    None for a slot that needs more than its rows copied as they are and a constant after them.
+    """
+    own = slot.on_host or slot.two_axes or slot.dim != 0 or slot.optional
+    changed = slot.cast_word() or slot.broadcast_word() or isinstance(slot.slot.absent, AbsentFill)
+    if own or changed or role_check(slot, Code("rt"), slot.key, slot.rows):
+        return None
+    match slot.slot.padding:
+        case ZeroPadding():
+            return Code("0")
+        case RepeatLastPadding():
+            return Code("None")
+        case FillPadding(value=value) as padding if not by_step(padding):
+            return slot.loading.value(value)
+        case _:
+            return None
 
 
 def _fill_live(slot: SlotCode, view: Code, value: Code) -> Code:

@@ -68,7 +68,7 @@ def check_name(context: Context, kind: str, name: str, span: Span) -> bool:
     """May ``name`` be the name of a ``kind`` ("slot", "axis")? Reports a hazard if it may not."""
     reason = _hazard(kind, name)
     if reason is None and kind != "config attribute" and is_generated(name, _runners(context)):
-        reason = "generated modules have that name themselves"
+        reason = "generated modules have that name for their own"
     if reason is None:
         return True
     help = f"rename it, for example to '{_renamed(kind, name)}'"
@@ -89,7 +89,7 @@ def _hazard(kind: str, name: str) -> str | None:
         return "it is no Python identifier"
     for words, user in ((_IN_MODULES, "generated modules"), *_TAKEN.get(kind, ())):
         if name in words:
-            return f"{user} use it themselves"
+            return f"it means something else in {user}"
     return None
 
 

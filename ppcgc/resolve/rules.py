@@ -110,7 +110,8 @@ DUPLICATE_NAME = rule(
     Two things have the same name, or names that become the same identifier.
 
     **What.** Slots of a runner, keys of the boundary and outputs have names of their own; a
-    group of slots is no slot; runners differ in more than case and underscores.
+    group of slots is no slot; beside a slot `x` with a `mirror` nothing is called `x_host`;
+    runners differ in more than case and underscores.
 
     **Why it hurts.** The second would replace the first in the generated code.
 

@@ -49,6 +49,7 @@ def resolve_slots(context: Context, node: Node, runner: RunnerNames) -> tuple[Sl
     names = [(text(name), name.span) for name in (need(slot, "name") for slot in items(node))]
     check_unique(context, "slot", names)
     _check_groups(context, names)
+    _check_twins(context, node, names)
     slots = (_slot(context, entry, runner) for entry in items(node))
     return tuple(slot for slot in slots if slot is not None)
 
@@ -69,6 +70,18 @@ def _check_groups(context: Context, names: list[tuple[str, Span]]) -> None:
             message = f"slots '{name}' and '{flat}' become one identifier"
             related = (Related(plain[flat], "the other slot"),)
             context.report(rules.DUPLICATE_NAME, span, message, "rename one", related)
+
+
+def _check_twins(context: Context, node: Node, names: list[tuple[str, Span]]) -> None:
+    """The host twin of ``x`` is ``x_host`` on the view, so nothing else may be."""
+    declared = dict(names) | {name.partition(".")[0]: span for name, span in names if "." in name}
+    for slot in items(node):
+        twin = f"{text(need(slot, 'name'))}_host"
+        mirror = get(slot, "mirror")
+        if mirror is not None and twin in declared:
+            message = f"'{twin}' is a slot and the host twin of '{twin.removesuffix('_host')}'"
+            related = (Related(mirror.span, "the twin"),)
+            context.report(rules.DUPLICATE_NAME, declared[twin], message, "rename one", related)
 
 
 def _slot(context: Context, node: Node, runner: RunnerNames) -> Slot | None:

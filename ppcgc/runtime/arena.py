@@ -23,6 +23,7 @@ from torch import Tensor
 
 from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.host_rows import HostRows
+from ppcgc.runtime.row_moves import FIELDS, MOST_MOVES, BucketMoves, open_mover
 
 ALIGNMENT = 64  # bytes; a vectorised kernel may read 16 at a time, a CPU cache line holds 64
 
@@ -152,6 +153,8 @@ class HostBlock:
 
     def __init__(self, device: torch.device, nbytes: int, entries: int = 2) -> None:
         on_gpu = device.type == "cuda"
+        self.mover = open_mover(device)
+        nbytes += MOST_MOVES * FIELDS * 8 if self.mover is not None else 0
         self.device_bytes = torch.zeros(nbytes, dtype=torch.uint8, device=device)
         self.host_bytes = tuple(
             torch.zeros(nbytes, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(entries)
@@ -188,6 +191,8 @@ class BucketHost:
         for slot, at in zip(slots, offsets, strict=True):
             view_bytes(self._image, at, slot.shape, slot.dtype).fill_(slot.image)
         self._addresses = tuple(entry.data_ptr() for entry in block.host_bytes)
+        self._moves = BucketMoves(block.host_bytes, block.device_bytes, used, block.mover)
+        self._longer: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self.device_views = tuple(
             view_bytes(block.device_bytes, at, slot.shape, slot.dtype)
             for slot, at in zip(slots, offsets, strict=True)
@@ -201,12 +206,34 @@ class BucketHost:
             block.events[turn].synchronize()
         if self._used:
             ctypes.memmove(self._addresses[turn], self._image.data_ptr(), self._used)
+        self._moves.clear()
         return self._entries[turn]
 
+    def move_rows(
+        self, slot: Tensor, source: Tensor | None, live: int, name: str, tail: float | None
+    ) -> None:
+        """Copy a device source into the live rows, the others hold ``tail``; done by ``push``.
+
+        ``tail`` None repeats the last live row, zero when there is none. Raises SourceError.
+        """
+        self._moves.add(self._block.turn, slot, source, live, name, tail)
+
     def push(self) -> None:
-        """Copy the entry begun last to the device, asynchronously on a GPU."""
+        """Copy the entry begun last to the device and move device rows; asynchronous on a GPU."""
         turn = self._block.turn
         device_bytes, host_bytes = self._copies[turn]
+        if self._moves.table_bytes:
+            device_bytes, host_bytes = self._with_table(turn, self._moves.table_bytes)
         device_bytes.copy_(host_bytes, non_blocking=True)
+        self._moves.run()
         if self._block.events:
             self._block.events[turn].record()
+
+    def _with_table(self, turn: int, nbytes: int) -> tuple[Tensor, Tensor]:
+        """Both sides of the copy, the table of moves behind the slots included."""
+        pair = self._longer.get((turn, nbytes))
+        if pair is None:
+            end, block = self._used + nbytes, self._block
+            pair = block.device_bytes[:end], block.host_bytes[turn][:end]
+            self._longer[turn, nbytes] = pair
+        return pair

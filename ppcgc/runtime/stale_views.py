@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.backends.tape import tensors
 from ppcgc.runtime.errors import StaleOutputError
 
 
@@ -39,6 +38,9 @@ class GuardedView(Tensor):
         args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        # the CPU backend's module: imported here, for most processes never guard a view
+        from ppcgc.runtime.backends.tape import tensors
+
         given = tensors((args, kwargs))
         guarded = [tensor for tensor in given if isinstance(tensor, GuardedView)]
         for view in guarded:

@@ -58,7 +58,7 @@ STRANGE: list[Any] = [
     *("é", "\x07", "a\nb", '"""', "'", "\\", "{}", "# x", "${x}", "{{ x }}", "%s", "-", "a.b.c"),
     *("1 // 0", "-1", "hidden //", "(" * 40 + "1" + ")" * 40, "1 +" * 90 + " 1", "10 ** 9"),
     *("live.tokens", "padded.tokens", "row.tokens", "tokens.max", "tokens", "requests", "hidden"),
-    *("tokens + 1", "2 * tokens", "tokens - 1", "tokens * requests", "hidden * hidden", "hidden - 9"),
+    *("tokens + 1", "2 * tokens", "tokens - 1", "tokens * requests", "hidden - 9"),
     *("batch.x", "batch.num_tokens", "boundary.hidden_states", "hook.plan", "slot.input_ids"),
     *("config.hidden_size", "config.x", "build", "rows", "scalar.width", "options.block", "max"),
     *("tp.size", "tp.rank", "dp.size", "cut.layer", "layer", "layer % 0", "kinds.full", "True"),

@@ -301,7 +301,7 @@ def data_slot(drawn: Drawn, name: str) -> Tree:
         if isinstance(axis, list) and drawn.chance(2):
             slot["padding"] = {name: padding(drawn, dtype) for name in axis}
     if drawn.chance(3):
-        stages = ["first", "later", "last", "all", ["first", "last"]]
+        stages: list[Any] = ["first", "later", "last", "all", ["first", "last"]]
         stages += [["first", {"owns": kind}] for kind in drawn.kinds]
         slot["stages"] = drawn.pick(stages)
     if drawn.chance(5):
@@ -342,8 +342,8 @@ def from_compute(drawn: Drawn, slot: Tree) -> Tree:
     names = drawn.per_step()
     names += [f"padded.{axis}" for axis in drawn.axes]
     names += [f"{group}.{word}" for group in drawn.groups for word in ("rank", "size")]
-    if isinstance(slot["axis"], str) and slot["axis"] != "none":
-        names += [f"row.{slot['axis']}"] * 4
+    axes = slot["axis"] if isinstance(slot["axis"], list) else [slot["axis"]]
+    names += [f"row.{axis}" for axis in axes if axis != "none"] * 3
     return {"dtype": drawn.pick(["int64", "int32"]), "source": {"compute": drawn.number(names)}}
 
 
@@ -387,7 +387,8 @@ def runner(drawn: Drawn, prefix: str, axes: Tree) -> Tree:
         slots = slots[::-1]
     tree["slots"] = slots
     if drawn.chance(5):
-        at: list[str] = drawn.pick([["key"], ["key", "plan"], ["plan"]])
+        moments = [["key"], ["key", "plan"], ["plan"]]
+        at = drawn.pick(moments)
         drawn.hooks["planner"] = {"at": at, "reads": [slots[0]["name"]]}
         if "plan" in at and drawn.chance(2):
             drawn.hooks["planner"]["staging"] = 2

@@ -10,9 +10,16 @@ from typing import Any
 from fuzz_compiler import answered
 from fuzz_mutations import ROOT, good_specs, mutated_trees, stock_of, written
 from fuzz_profile import DEEP, examples
+from fuzz_small import text_of, with_slots
 from fuzz_specs import drawn_specs
 from hypothesis import given
 
+# a boundary of no axis, rows that are their own numbers, comparisons with a literal in front
+EDGES = with_slots(
+    "{name: numbers, axis: tokens, dtype: int32, source: {compute: row.tokens}}",
+    "{name: wide, axis: tokens, dtype: int32, padding: zero, source: batch.wide, when: 3 < hidden}",
+)
+EDGES["pipeline"]["boundary"][0] |= {"axis": "none", "shape": ["hidden"]}
 PACKAGES = 60 if DEEP else 16
 GOOD = good_specs()
 STOCK = stock_of(GOOD)
@@ -37,12 +44,12 @@ def sample() -> list[dict[str, str]]:
 
     draw()
     mutate()
-    return drawn + mutated
+    return [answered(text_of(EDGES)).files, *drawn, *mutated]
 
 
 def test_generated_code_is_typed_linted_and_formatted(tmp_path: Path) -> None:
     packages = sample()
-    assert len(packages) == PACKAGES // 2 * 2
+    assert len(packages) == PACKAGES + 1
     for number, files in enumerate(packages):
         for path, text in files.items():
             place = tmp_path / f"package_{number}" / path.split("/", 1)[1]

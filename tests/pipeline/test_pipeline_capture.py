@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import torch.distributed as dist
 from rank_processes import run_ranks, values
@@ -21,7 +20,7 @@ def capture_noting(rank: int) -> list[tuple[float, str]]:
     noted: list[tuple[float, str]] = []
     send = dist.batch_isend_irecv
 
-    def sending(operations: Any) -> Any:
+    def sending(operations: list[dist.P2POp]) -> list[dist.Work]:
         noted.extend((time.monotonic(), operation.op.__name__) for operation in operations)
         return send(operations)
 
@@ -29,7 +28,7 @@ def capture_noting(rank: int) -> list[tuple[float, str]]:
         noted.append((time.monotonic(), text))
         time.sleep(0.01 * rank)  # the last rank is the slowest
 
-    dist.batch_isend_irecv = sending
+    vars(dist)["batch_isend_irecv"] = sending  # in a process of its own
     built = build(rank, RANKS, names=("decode",))
     with Pipeline(list(built.runners.values()), timeout=15) as pipeline:
         pipeline.capture(progress=progress)

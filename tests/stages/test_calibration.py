@@ -33,10 +33,11 @@ class WrittenClock:
         step()
         (record,) = (one.last_step for one in self.runners if one.last_step is not None)
         self.seen.append(str(record))
-        if record.choice.padded is None:
-            return (6 + record.live.tokens / 2) / 1e3
-        seconds: float = self.replay[record.choice.padded.tokens] / 1e3
-        return seconds
+        padded = record.choice.padded
+        milliseconds: float = (
+            6 + record.live.tokens / 2 if padded is None else self.replay[padded.tokens]
+        )
+        return milliseconds / 1e3
 
 
 def calibrated(toy: Any, of: int, replay: dict[int, float] = REPLAY) -> tuple[list[Any], Any]:

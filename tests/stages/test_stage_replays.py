@@ -166,7 +166,7 @@ def forget_repeat_last(patch: pytest.MonkeyPatch, runners: list[Any]) -> None:
 
 
 def forget_device_padding(patch: pytest.MonkeyPatch, runners: list[Any]) -> None:
-    patch.setattr(rt, "pad_zero", lambda slot, live, dim=0: None)
+    patch.setattr("ppcgc.runtime.row_moves.pad_fill", lambda slot, live, value: None)
 
 
 @pytest.mark.parametrize(

@@ -116,26 +116,19 @@ class PrefillOnDeviceLaterInputs(
         (counts,) = host.begin()
         counts.set_rows(live)
         # positions (bench_llama.yaml:74): batch.positions, then zero
-        rt.copy_rows(slots.positions, batch.positions, live.tokens, "positions")
-        rt.pad_zero(slots.positions, live.tokens)
+        host.move_rows(slots.positions, batch.positions, live.tokens, "positions", 0)
         # slot_mapping (bench_llama.yaml:75): batch.slot_mapping, then zero
-        rt.copy_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping")
-        rt.pad_zero(slots.slot_mapping, live.tokens)
+        host.move_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping", 0)
         # request_rows (bench_llama.yaml:76): batch.request_rows, then zero
-        rt.copy_rows(slots.request_rows, batch.request_rows, live.requests, "request_rows")
-        rt.pad_zero(slots.request_rows, live.requests)
+        host.move_rows(slots.request_rows, batch.request_rows, live.requests, "request_rows", 0)
         # seq_lens (bench_llama.yaml:77): batch.seq_lens, then zero
-        rt.copy_rows(slots.seq_lens, batch.seq_lens, live.requests, "seq_lens")
-        rt.pad_zero(slots.seq_lens, live.requests)
+        host.move_rows(slots.seq_lens, batch.seq_lens, live.requests, "seq_lens", 0)
         # prefix_lens (bench_llama.yaml:78): batch.prefix_lens, then zero
-        rt.copy_rows(slots.prefix_lens, batch.prefix_lens, live.requests, "prefix_lens")
-        rt.pad_zero(slots.prefix_lens, live.requests)
+        host.move_rows(slots.prefix_lens, batch.prefix_lens, live.requests, "prefix_lens", 0)
         # starts (bench_llama.yaml:79): batch.starts, then zero
-        rt.copy_rows(slots.starts, batch.starts, live.requests, "starts")
-        rt.pad_zero(slots.starts, live.requests)
+        host.move_rows(slots.starts, batch.starts, live.requests, "starts", 0)
         # cu_seqlens (bench_llama.yaml:80): batch.cu_seqlens, then the last live row again
-        rt.copy_rows(slots.cu_seqlens, batch.cu_seqlens, live.requests + 1, "cu_seqlens")
-        rt.pad_repeat_last(slots.cu_seqlens, live.requests + 1)
+        host.move_rows(slots.cu_seqlens, batch.cu_seqlens, live.requests + 1, "cu_seqlens", None)
         host.push()
 
     def bind(

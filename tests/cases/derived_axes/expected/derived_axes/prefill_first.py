@@ -78,8 +78,7 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         # input_ids (spec.yaml:32): batch.input_ids, then zero
         input_ids_rows.put(batch.input_ids, live.tokens)
         # half (spec.yaml:33): batch.half, then zero
-        rt.copy_rows(slots.half, batch.half, live.halves, "half")
-        rt.pad_zero(slots.half, live.halves)
+        host.move_rows(slots.half, batch.half, live.halves, "half", 0)
         host.push()
 
     def bind(

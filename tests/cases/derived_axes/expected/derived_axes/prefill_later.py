@@ -73,8 +73,7 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
         (counts,) = host.begin()
         counts.set_rows(live)
         # half (spec.yaml:33): batch.half, then zero
-        rt.copy_rows(slots.half, batch.half, live.halves, "half")
-        rt.pad_zero(slots.half, live.halves)
+        host.move_rows(slots.half, batch.half, live.halves, "half", 0)
         host.push()
 
     def bind(

@@ -86,8 +86,7 @@ class VerifyLaterInputs(rt.Inputs[VerifyExtents, VerifyLaterBatch, Dims, VerifyL
         # table (spec.yaml:22): batch.table, then zero
         table_rows.put(batch.table, live.pages)
         # half (spec.yaml:23): batch.half, then zero
-        rt.copy_rows(slots.half, batch.half, live.halves, "half")
-        rt.pad_zero(slots.half, live.halves)
+        host.move_rows(slots.half, batch.half, live.halves, "half", 0)
         host.push()
 
     def bind(

@@ -116,15 +116,13 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         counts, attn_positions_rows, spec_draft_rows = host.begin()
         counts.set_rows(live)
         # input_ids (spec.yaml:15): batch.input_ids, then zero
-        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
-        rt.pad_zero(slots.input_ids, live.tokens)
+        host.move_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids", 0)
         # attn.positions (spec.yaml:16): batch.positions, then zero
         attn_positions_rows.put(batch.positions, live.tokens)
         # spec.draft (spec.yaml:17): batch.draft, then zero
         spec_draft_rows.put(batch.draft, live.tokens)
         # attn.mask (spec.yaml:19): batch.mask, then its fill
-        rt.copy_rows(slots.attn.mask, batch.mask, live.tokens, "attn.mask")
-        rt.pad_fill(slots.attn.mask, live.tokens, False)
+        host.move_rows(slots.attn.mask, batch.mask, live.tokens, "attn.mask", False)
         host.push()
 
     def bind(self, batch: StepFirstBatch, boundary: None, live: StepExtents) -> StepFirstSlots:

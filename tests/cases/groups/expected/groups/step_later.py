@@ -114,8 +114,7 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         # spec.draft (spec.yaml:17): batch.draft, then zero
         spec_draft_rows.put(batch.draft, live.tokens)
         # attn.mask (spec.yaml:19): batch.mask, then its fill
-        rt.copy_rows(slots.attn.mask, batch.mask, live.tokens, "attn.mask")
-        rt.pad_fill(slots.attn.mask, live.tokens, False)
+        host.move_rows(slots.attn.mask, batch.mask, live.tokens, "attn.mask", False)
         host.push()
 
     def bind(self, batch: StepLaterBatch, boundary: Boundary, live: StepExtents) -> StepLaterSlots:

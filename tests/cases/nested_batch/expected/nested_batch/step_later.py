@@ -162,8 +162,13 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
             )
             rt.pad_zero(slots.adapter, live.tokens)
         # grid (spec.yaml:20): batch.mm.grid, then zero
-        rt.copy_rows(slots.grid, None if batch.mm is None else batch.mm.grid, live.images, "grid")
-        rt.pad_zero(slots.grid, live.images)
+        host.move_rows(
+            slots.grid,
+            None if batch.mm is None else batch.mm.grid,
+            live.images,
+            "grid",
+            0,
+        )
         # whole (spec.yaml:21): batch.spec.whole, no padded rows
         if batch.spec is None or batch.spec.whole is None:
             rt.fill_whole(slots.whole, 2)

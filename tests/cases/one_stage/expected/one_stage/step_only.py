@@ -66,8 +66,7 @@ class StepOnlyInputs(rt.Inputs[StepExtents, StepOnlyBatch, Dims, StepOnlySlots])
         (counts,) = host.begin()
         counts.set_rows(live)
         # input_ids (spec.yaml:13): batch.input_ids, then zero
-        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
-        rt.pad_zero(slots.input_ids, live.tokens)
+        host.move_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids", 0)
         host.push()
 
     def bind(self, batch: StepOnlyBatch, boundary: None, live: StepExtents) -> StepOnlySlots:

@@ -68,8 +68,7 @@ class ByNameOnlyInputs(rt.Inputs[ByNameExtents, ByNameOnlyBatch, Dims, ByNameOnl
         (counts,) = host.begin()
         counts.set_rows(live)
         # input_ids (spec.yaml:15): batch.input_ids, then zero
-        rt.copy_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids")
-        rt.pad_zero(slots.input_ids, live.tokens)
+        host.move_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids", 0)
         host.push()
 
     def bind(self, batch: ByNameOnlyBatch, boundary: None, live: ByNameExtents) -> ByNameOnlySlots:

@@ -150,20 +150,16 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         # host_keep (spec.yaml:24): batch.host_keep, rows past live keep what they hold
         rt.upload_rows(slots.host_keep, batch.host_keep, live.tokens, "host_keep")
         # zero (spec.yaml:25): batch.zero, then zero
-        rt.copy_rows(slots.zero, batch.zero, live.tokens, "zero")
-        rt.pad_zero(slots.zero, live.tokens)
+        host.move_rows(slots.zero, batch.zero, live.tokens, "zero", 0)
         # fill (spec.yaml:26): batch.fill, then its fill
-        rt.copy_rows(slots.fill, batch.fill, live.tokens, "fill")
-        rt.pad_fill(slots.fill, live.tokens, 0.5)
+        host.move_rows(slots.fill, batch.fill, live.tokens, "fill", 0.5)
         # infinite (spec.yaml:27): batch.infinite, then its fill
-        rt.copy_rows(slots.infinite, batch.infinite, live.tokens, "infinite")
-        rt.pad_fill(slots.infinite, live.tokens, float("-inf"))
+        host.move_rows(slots.infinite, batch.infinite, live.tokens, "infinite", float("-inf"))
         # lively (spec.yaml:28): batch.lively, then its fill
         rt.copy_rows(slots.lively, batch.lively, live.tokens, "lively")
         rt.pad_fill(slots.lively, live.tokens, padded.tokens - live.tokens)
         # repeat (spec.yaml:29): batch.repeat, then the last live row again
-        rt.copy_rows(slots.repeat, batch.repeat, live.tokens, "repeat")
-        rt.pad_repeat_last(slots.repeat, live.tokens)
+        host.move_rows(slots.repeat, batch.repeat, live.tokens, "repeat", None)
         # keep (spec.yaml:30): batch.keep, rows past live keep what they hold
         rt.copy_rows(slots.keep, batch.keep, live.tokens, "keep")
         host.push()

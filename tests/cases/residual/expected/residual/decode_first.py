@@ -94,8 +94,7 @@ class DecodeFirstInputs(rt.Inputs[DecodeExtents, DecodeFirstBatch, Dims, DecodeF
         # input_ids (spec.yaml:40): batch.input_ids, then zero
         input_ids_rows.put(batch.input_ids, live.tokens)
         # slot_mapping (spec.yaml:41): batch.slot_mapping, then zero
-        rt.copy_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping")
-        rt.pad_zero(slots.slot_mapping, live.tokens)
+        host.move_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping", 0)
         # slot_table (spec.yaml:42): batch.slot_table, then zero
         slot_table_rows.put(batch.slot_table, live.requests)
         slot_table_rows.check_index(live.requests, self.dims.pages * self.dims.page)

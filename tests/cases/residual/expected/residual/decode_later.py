@@ -87,8 +87,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
         counts, slot_table_rows, seq_lens_rows = host.begin()
         counts.set_rows(live)
         # slot_mapping (spec.yaml:41): batch.slot_mapping, then zero
-        rt.copy_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping")
-        rt.pad_zero(slots.slot_mapping, live.tokens)
+        host.move_rows(slots.slot_mapping, batch.slot_mapping, live.tokens, "slot_mapping", 0)
         # slot_table (spec.yaml:42): batch.slot_table, then zero
         slot_table_rows.put(batch.slot_table, live.requests)
         slot_table_rows.check_index(live.requests, self.dims.pages * self.dims.page)

@@ -106,8 +106,7 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         rt.copy_rows(slots.rope, batch.rope, live.tokens, "rope", dim=1)
         rt.pad_zero(slots.rope, live.tokens, dim=1)
         # pairs (spec.yaml:19): batch.pairs, then the last live row again
-        rt.copy_rows(slots.pairs, batch.pairs, 2 * live.tokens + 1, "pairs")
-        rt.pad_repeat_last(slots.pairs, 2 * live.tokens + 1)
+        host.move_rows(slots.pairs, batch.pairs, 2 * live.tokens + 1, "pairs", None)
         # bounds (spec.yaml:20): batch.bounds, then the last live row again
         bounds_rows.put(batch.bounds, live.requests + 1)
         bounds_rows.pad_repeat_last(live.requests + 1)

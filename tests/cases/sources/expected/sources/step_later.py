@@ -103,8 +103,7 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         counts, host_rows, narrowed_rows, block_number_rows, waste_rows, is_full_rows = host.begin()
         counts.set_rows(live)
         # on_device (spec.yaml:15): batch.on_device, then zero
-        rt.copy_rows(slots.on_device, batch.on_device, live.tokens, "on_device")
-        rt.pad_zero(slots.on_device, live.tokens)
+        host.move_rows(slots.on_device, batch.on_device, live.tokens, "on_device", 0)
         # host (spec.yaml:16): batch.host, then zero
         host_rows.put(batch.host, live.tokens)
         # narrowed (spec.yaml:17): batch.host, then zero
@@ -118,6 +117,7 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         # is_full (spec.yaml:21): computed for every padded row
         is_full_rows.set_all(live.tokens == padded.tokens)
         # drafted (spec.yaml:23): written by the caller before finish(), then its fill
+        rt.fill_live(slots.drafted, live.tokens, 0)
         rt.pad_fill(slots.drafted, live.tokens, 9)
         host.push()
 
