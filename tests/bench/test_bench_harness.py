@@ -1,0 +1,112 @@
+"""The measurements' own parts: inputs, outputs that must be refused, tables and targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from benchmarks.batches import batch_of, padded, prompts
+from benchmarks.compare import WrongOutputsError, check
+from benchmarks.peers import PEERS
+from benchmarks.peers.listing import ON_CPU
+from benchmarks.scenario import Case, Scenario
+from benchmarks.shape import TINY
+from benchmarks.tables import peers_table
+from benchmarks.targets import lines, text
+from benchmarks.trace import chunks, prompt_lengths
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def scenario() -> Scenario:
+    return Scenario(CPU, TINY, (16,))
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3, 12, 47, 2048])
+def test_prompts_are_all_the_tokens(tokens: int) -> None:
+    lengths = prompts(tokens)
+    assert sum(lengths) == tokens
+    assert min(lengths) > 0
+
+
+def test_a_batch_is_packed_and_padded_as_the_spec_says(scenario: Scenario) -> None:
+    batch = batch_of([2, 3]).on(CPU)
+    assert batch.positions.tolist() == [0, 1, 0, 1, 2]
+    assert batch.cu_seqlens.tolist() == [0, 2, 5]
+    given = scenario.case(5, 16).given
+    whole, rows = padded(batch, given, 8, 4)
+    assert whole.cu_seqlens.tolist() == [0, 2, 5, 5, 5]
+    assert whole.positions.tolist() == [0, 1, 0, 1, 2, 0, 0, 0]
+    assert rows.residual[5:].abs().sum() == 0
+
+
+@pytest.mark.parametrize("name", ON_CPU)
+def test_every_peer_that_a_cpu_can_run_gives_what_eager_gives(
+    name: str, scenario: Scenario
+) -> None:
+    peer = PEERS[name](scenario)
+    assert check(scenario, peer, scenario.cases[0]) < 1e-5
+    peer.step(scenario.cases[0])()
+    peer.close()
+
+
+class Wrong:
+    """A peer that hands over another row in one place."""
+
+    name = "wrong"
+    does = ""
+
+    def __init__(self, scenario: Scenario, value: float) -> None:
+        self.scenario, self.value = scenario, value
+
+    def step(self, case: Case) -> Any:
+        return None
+
+    def outputs(self, case: Case) -> tuple[Tensor, Tensor]:
+        hidden, residual = self.scenario.eager(case)
+        hidden[-1] = self.value
+        return hidden, residual
+
+    def close(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("value", [9.0, float("nan")])
+def test_a_peer_with_wrong_outputs_is_refused(value: float, scenario: Scenario) -> None:
+    with pytest.raises(WrongOutputsError, match="wrong, 12 → 16: relative error"):
+        check(scenario, Wrong(scenario, value), scenario.cases[0])
+
+
+def test_chunks_of_the_trace() -> None:
+    assert chunks([5, 8, 1], 4) == [4, 1, 4, 4, 1]
+    lengths = prompt_lengths()
+    assert (len(lengths), min(lengths) > 0) == (400, True)
+
+
+ROWS = [
+    {"peer": peer, "bucket": 64, "host_us": host, "stream_ms": stream}
+    for peer, host, stream in (("raw", 4, 2.0), ("floor", 10, 2.0), ("ppcgc", 30, 2.05))
+]
+
+
+def test_a_table_has_peers_down_and_buckets_across() -> None:
+    assert peers_table(ROWS, "stream_ms", over="raw").splitlines() == [
+        "| peer  |    64 |",
+        "|-------|------:|",
+        "| raw   | 1.000 |",
+        "| floor | 1.000 |",
+        "| ppcgc | 1.025 |",
+    ]
+
+
+def test_targets_are_met_or_missed() -> None:
+    found = {what: (measured, most) for what, measured, most, _ in lines({"peers": ROWS})}
+    assert found == {
+        "host step at 64, over the floor": (20, 15.0),
+        "step at 64 / raw": (pytest.approx(1.025), 1.03),
+    }
+    assert [line.split()[0] for line in text({"peers": ROWS}).splitlines()] == ["MISSED", "met"]
