@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 from fuzz_batches import Batches, Case
+from fuzz_hooks import AnyHook, live_cells
 from fuzz_model import AnyModel, in_view
-from fuzz_reading import CALLER_VALUE, HOOK_VALUE, Reading, differing
+from fuzz_reading import CALLER_VALUE, Reading, differing
 from fuzz_world import MODEL_DTYPE, Counts, World, stage_counts
 from torch import Tensor
 
@@ -19,55 +20,17 @@ from ppcgc import runtime as rt
 from ppcgc.expr.tree import Ref, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
-    BoundaryKey,
     CallerSource,
     EqualsBuckets,
-    Hook,
     ListedBuckets,
     MaxBucket,
     Place,
     Runner,
-    Slot,
 )
 from ppcgc.runtime.choice import Reason
 from ppcgc.runtime.errors import CapacityError, GraphRequiredError, LimitError, PpcgcError
 
 CASES = 6  # batches a pipeline
-
-
-class AnyHook:
-    """Host code of the caller for any hook; ``load`` fills the live rows of what it writes."""
-
-    def __init__(self, world: World, runner: Runner, hook: Hook) -> None:
-        self.world = world
-        self.slots = [slot for slot in runner.slots if slot.qualified in hook.writes]
-        self.axes = [rule.axis for rule in runner.buckets]
-
-    def key(self, rows: Any, slots: Any, workspace: Tensor | None) -> object:
-        return SimpleNamespace(rows=rows)
-
-    def load(self, slots: Any, batch: Any, live: Any) -> None:
-        counts = {axis: getattr(live, axis) for axis in self.axes}
-        for slot in self.slots:
-            tensor = in_view(slots, slot.qualified)
-            if tensor is not None:
-                live_cells(self.world, slot, tensor, counts).fill_(HOOK_VALUE)
-
-    def plan(self, made: object, slots: Any, batch: Any, live: Any) -> None:
-        return None
-
-    def eager(self, batch: Any, live: Any) -> bool:
-        return False
-
-
-def live_cells(world: World, slot: Slot | BoundaryKey, tensor: Tensor, counts: Counts) -> Tensor:
-    shape = world.shape(slot.shape, counts) if isinstance(slot, Slot) else None
-    for dim, extent in enumerate(slot.shape):
-        if extent.axis is not None:
-            rows = extent.scale * counts[extent.axis] + extent.offset
-            tensor = tensor.narrow(dim, 0, rows)
-    assert shape is None or list(tensor.shape) == shape
-    return tensor
 
 
 # ---------------------------------------------------------------- building

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import yaml
+from fuzz_drawn import Tree
 from fuzz_mutations import LOADER, written
-from fuzz_specs import Tree
 
 SMALL = """
 version: 1

@@ -33,7 +33,7 @@ def test_text_of_good_specs_is_damaged(spec: tuple[str, Path]) -> None:
     check_answer(*spec)
 
 
-@examples(450)
+@examples(500)
 @given(drawn_specs())
 def test_whole_specs_are_drawn(tree: dict[str, Any]) -> None:
     check_answer(written(tree), None)

@@ -125,3 +125,11 @@ def test_an_optional_source_does_not_count_the_rows_of_its_axis() -> None:
     first = tree["runners"]["step"]["slots"][0]
     first |= {"absent": {"fill": 1}}
     check_runs(tree)
+
+
+def test_cells_of_two_axes_are_not_numbered_by_the_rows_of_one() -> None:
+    cells = "{{name: cells, axis: [requests, tokens], dtype: int32, source: {{compute: {}}}}}"
+    for rows in ("row.tokens", "row.requests + row.tokens"):
+        found = answered(text_of(with_slots(cells.format(rows)))).findings
+        assert "PPC224" in {finding.rule.code for finding in found}
+    check_runs(with_slots(cells.format("live.tokens * 100 + padded.requests")))

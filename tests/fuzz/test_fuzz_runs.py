@@ -24,7 +24,7 @@ STOCK = stock_of(GOOD)
 def test_accepted_specs_run() -> None:
     answers: Counter[str] = Counter()
 
-    @examples(200)
+    @examples(150)
     @given(drawn_specs(), st.integers(0, 999))
     def each(tree: dict[str, Any], seed: int) -> None:
         text = written(tree)

@@ -189,9 +189,10 @@ def graph_slot_not_mutable(family: Family) -> Iterator[Finding]:
 
 @checked("PPC224", "foreign-row")
 def foreign_row(family: Family) -> Iterator[Finding]:
-    """A `compute` uses the row number of an axis that the slot does not have.
+    """A `compute` uses the row number of an axis that the slot does not have, or of one of two.
 
-    **What.** `row.<axis>` counts the rows of the slot's own axis.
+    **What.** `row.<axis>` counts the rows of the slot's own axis. A slot with two axes has cells,
+    and is computed from numbers that hold for all of them.
 
     **Why it hurts.** There is no such row to count.
 
@@ -217,6 +218,13 @@ def foreign_row(family: Family) -> Iterator[Finding]:
                 f"slot '{slot.qualified}' has axis {listed(slot.axes) or 'none'}, "
                 f"so row.{axis} has no value",
                 f"use row.{slot.axes[0]}" if slot.axes else "give the slot an axis",
+            )
+        for axis in sorted(rows & set(slot.axes)) if len(slot.axes) == 2 else ():
+            yield Finding(
+                slot.span_of("source"),
+                f"slot '{slot.qualified}' has the two axes {listed(slot.axes)}, and row.{axis} "
+                "numbers rows of one",
+                "fill its cells from the batch or by a hook",
             )
 
 
