@@ -18,7 +18,7 @@ test: $(INSTALLED)
 	$(BIN)/ppcgc validate specs benchmarks/specs
 	$(BIN)/ppcgc generate --check specs
 	$(BIN)/ppcgc generate --check benchmarks/specs --out benchmarks/generated
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
 # ratios and times with wide gates; what a GPU shows is run by hand: `python3 -m benchmarks.gpu`
 bench-ci: $(INSTALLED)
