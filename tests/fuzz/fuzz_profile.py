@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 DEEP = os.environ.get("PPCGC_FUZZ") == "deep"
 
@@ -19,6 +19,7 @@ def examples(count: int) -> settings:
         max_examples=count * 10 if DEEP else count,
         derandomize=not DEEP,
         database=None,
+        phases=[Phase.generate, Phase.shrink],  # to explain a failure, each line would be traced
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )

@@ -144,7 +144,7 @@ class Reading:
         self, cells: Tensor, known: Tensor, dim: int, live: int, padding: OneAxisPadding
     ) -> None:
         tail = cells.narrow(dim, live, cells.shape[dim] - live)
-        says = True
+        says: bool | Tensor = True
         match padding:
             case ZeroPadding():
                 tail.zero_()
@@ -153,9 +153,10 @@ class Reading:
                 tail.fill_(self.world.number(value, self.env))
             case RepeatLastPadding():
                 tail.copy_(cells.narrow(dim, live - 1, 1) if live else torch.zeros_like(tail))
+                says = known.narrow(dim, live - 1, 1) if live else says  # of two axes one may keep
             case _:
                 says = False
-        known.narrow(dim, live, known.shape[dim] - live).fill_(says)
+        known.narrow(dim, live, known.shape[dim] - live)[...] = says
 
     def _computed(self, slot: Slot, expr: Expr) -> Tensor:
         cells = torch.zeros(self.world.shape(slot.shape, self.rows), dtype=dtype_of(slot.dtype))
