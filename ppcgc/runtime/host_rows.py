@@ -59,11 +59,16 @@ def as_host_tensor(
 
 
 def _from_array(source: Any, name: str) -> Tensor:
-    """The memory of a numpy array as a tensor; a read-only array is copied, or torch warns."""
-    _, read_only = source.__array_interface__["data"]
+    """The memory of a numpy array as a tensor.
+
+    A read-only array is copied, or torch warns; one with a negative stride, or torch refuses it.
+    """
+    interface = source.__array_interface__
+    _, read_only = interface["data"]
+    backwards = any(stride < 0 for stride in interface.get("strides") or ())
     try:
-        return torch.as_tensor(source.copy() if read_only else source)
-    except (TypeError, ValueError) as problem:  # a dtype that torch lacks, a negative stride
+        return torch.as_tensor(source.copy() if read_only or backwards else source)
+    except (TypeError, ValueError) as problem:  # a dtype that torch lacks
         raise SourceError(f"slot {name}: the array cannot be read: {problem}") from None
 
 
@@ -114,29 +119,36 @@ def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
 #   A torch operation on a few dozen integers costs some microseconds, whatever it does; a
 #   memoryview reads and writes them in tens of nanoseconds each. Rows of one dimension with an
 #   integer dtype have such a view; beyond SMALL values torch is faster again.
-SMALL = 64
-_INTEGER_CODES: dict[torch.dtype, Literal["b", "B", "h", "i", "q"]] = {
-    torch.int8: "b",
-    torch.uint8: "B",
-    torch.int16: "h",
-    torch.int32: "i",
-    torch.int64: "q",
+SMALL = 256
+_IntegerCode: TypeAlias = Literal["b", "B", "h", "H", "i", "I", "l", "L", "q", "Q"]
+# Each code with its unsigned twin. int64 is what numpy calls it, so that its arrays fit as they are.
+_INTEGER_CODES: dict[torch.dtype, tuple[_IntegerCode, _IntegerCode]] = {
+    torch.int8: ("b", "B"),
+    torch.uint8: ("B", "B"),
+    torch.int16: ("h", "H"),
+    torch.int32: ("i", "I"),
+    torch.int64: ("l", "L") if array("l").itemsize == 8 else ("q", "Q"),
 }
 
 
-def _integers(tensor: Tensor) -> memoryview[int] | None:
-    """The memory of a one-dimensional integer tensor, as Python reads it; None for others."""
-    code = _INTEGER_CODES.get(tensor.dtype)
-    if code is None or tensor.dim() != 1 or not tensor.numel():
-        return None
-    memory = (ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr())
-    return memoryview(memory).cast("B").cast(code)
+_Integers: TypeAlias = "memoryview[int] | None"
+
+
+def _integers(tensor: Tensor) -> tuple[_Integers, _Integers]:
+    """The memory of a one-dimensional integer tensor, as its own and as unsigned integers."""
+    codes = _INTEGER_CODES.get(tensor.dtype)
+    if codes is None or tensor.dim() != 1 or not tensor.numel():
+        return None, None
+    memory = memoryview((ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr())).cast("B")
+    return memory.cast(codes[0]), memory.cast(codes[1])
 
 
 # Note [arrays are read through the buffer protocol]
 #   Making a tensor of a numpy array costs more than all else that a slot's load does. A
 #   memoryview of the array tells dtype, shape and contiguity, and its bytes are copied as they
 #   are. What it cannot tell (another dtype, a stride) goes the long way, where errors are made.
+#   For one dimension of integers, assigning to a slice of a view is all of it at once: Python
+#   raises ValueError unless format and length are equal, so that nothing is written then.
 _BUFFER_FORMATS: dict[torch.dtype, tuple[str, ...]] = {
     torch.bool: ("?",),
     torch.int8: ("b",),
@@ -162,6 +174,8 @@ class HostRows:
         "_ints",
         "_rest",
         "_row_bytes",
+        "_rows",
+        "_unsigned",
         "name",
         "tensor",
     )
@@ -172,9 +186,9 @@ class HostRows:
         self._dim = dim
         self._dtype = tensor.dtype
         self._rest = tuple(tensor.shape[1:])
-        self._ints = _integers(tensor)
+        self._ints, self._unsigned = _integers(tensor)
         self._address = tensor.data_ptr()
-        rows = tensor.shape[0] if tensor.dim() else 1
+        self._rows = rows = tensor.shape[0] if tensor.dim() else 1
         self._row_bytes = tensor.nbytes // rows if rows else 0
         self._bytes = memoryview(bytearray())
         if tensor.nbytes:
@@ -192,12 +206,19 @@ class HostRows:
         """
         rows: Any = source
         if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
+            ints = self._ints
+            if ints is not None and live <= self._rows and type(rows) is not bytes:
+                try:  # see Note [arrays are read through the buffer protocol]
+                    ints[:live] = array(ints.format, rows) if type(rows) is list else rows
+                    return
+                except (TypeError, ValueError, OverflowError):
+                    pass  # the long way takes it, or says what is wrong
             if self._put_buffer(source, live):
                 return
             rows = as_host_tensor(source, self._dtype, self.name, cast=cast)
         if broadcast and live <= self.tensor.shape[self._dim]:
             rows = spread_over(rows, self.tensor.narrow(self._dim, 0, live).shape)
-        if self._dim or rows.shape != (live, *self._rest) or live > self.tensor.shape[0]:
+        if self._dim or rows.shape != (live, *self._rest) or live > self._rows:
             self.check_shape(rows.shape, live)
         if self._dim == 0 and rows.is_contiguous():
             ctypes.memmove(self._address, rows.data_ptr(), live * self._row_bytes)
@@ -253,14 +274,14 @@ class HostRows:
 
     def set_all(self, value: float) -> None:
         """Every padded row holds ``value``."""
-        if self._ints is not None and len(self._ints) == 1 and isinstance(value, int):
+        if self._ints is not None and self._rows == 1 and isinstance(value, int):
             self._set_integers(0, (value,))
         else:
             self.tensor.fill_(value)
 
     def set_rows(self, values: Sequence[int]) -> None:
         """One value for every padded row, the same in all of the row's elements."""
-        if self._ints is not None and len(values) == len(self._ints):
+        if self._ints is not None and len(values) == self._rows:
             self._set_integers(0, values)
         else:
             self.tensor.copy_(spread(values, self.tensor, self._dim))
@@ -273,9 +294,9 @@ class HostRows:
         """Rows past ``live`` repeat the last live one; the image holds 0 where there is none."""
         if live == 0:
             return
-        if self._ints is not None:
-            tail = len(self._ints) - live
-            self._set_integers(live, (self._ints[live - 1],) * tail)
+        ints = self._ints
+        if ints is not None:
+            ints[live:] = array(ints.format, (ints[live - 1],)) * (self._rows - live)
             return
         rows = self.tensor
         rows.narrow(self._dim, live, rows.shape[self._dim] - live).copy_(
@@ -296,21 +317,21 @@ class HostRows:
 
     # ------------------------------------------------------------ roles, of the live rows
 
+    # Note [a negative integer is a large unsigned one]
+    #   One pass over the unsigned values tells both that none is negative and that none is too
+    #   large. Whatever does not pass is looked at again by ``roles``, which makes the error.
+
     def check_index(self, live: int, limit: int) -> None:
         """See ``roles``, as for the checks below. All of them raise SourceError."""
-        ints = self._ints
-        if ints is not None and 0 < live <= SMALL:
-            rows = ints[:live]
-            if min(rows) >= 0 and max(rows) < limit:
-                return
+        rows = self._unsigned
+        if rows is not None and 0 < live <= SMALL and max(rows[:live]) < limit:
+            return
         roles.check_index(self.name, self._live(live), limit)
 
     def check_write_index(self, live: int, limit: int, *, skips_negative: bool) -> None:
-        ints = self._ints
-        if ints is not None and 0 < live <= SMALL:
-            rows = ints[:live]
-            if max(rows) < limit and (skips_negative or min(rows) >= 0):
-                return
+        rows = self._ints if skips_negative else self._unsigned
+        if rows is not None and 0 < live <= SMALL and max(rows[:live]) < limit:
+            return
         roles.check_write_index(self.name, self._live(live), limit, skips_negative=skips_negative)
 
     def check_offsets(self, live: int, end: int, *, closed: bool) -> None:
@@ -331,11 +352,9 @@ class HostRows:
         roles.check_lengths(self.name, self._live(live), total)
 
     def check_bounded(self, live: int, limit: int) -> None:
-        ints = self._ints
-        if ints is not None and 0 < live <= SMALL:
-            rows = ints[:live]
-            if min(rows) >= 0 and max(rows) <= limit:
-                return
+        rows = self._unsigned
+        if rows is not None and 0 < live <= SMALL and max(rows[:live]) <= limit:
+            return
         roles.check_bounded(self.name, self._live(live), limit)
 
     def _live(self, live: int) -> Tensor:
