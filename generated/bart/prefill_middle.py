@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:da7a2066ef7d3aac91adf0a6063d6698aa028c8860050dffb48abe8a204e8ee1
 """bart.prefill, middle stage: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -56,8 +56,14 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.hidden),

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98"
 

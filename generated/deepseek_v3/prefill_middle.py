@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
 """deepseek_v3.prefill, middle stage: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:48ccd55660a2f8ceb40cc0f61e8cbc0ce1fb531b7c3fe3b8533b30127730b21e
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -65,15 +65,21 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.hidden),
             "boundary.hidden_states",
         )
         if into.topk_indices is not None:
-            rt.receive_rows(
+            host.receive_rows(
                 into.topk_indices,
                 source.topk_indices,
                 (live.tokens, self.dims.topk),

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:fad05b6138bdfd107d077afde1739e5d6dab8835d8c4b33e4e1b5e7549870575
 """Hyper-connections: a token is several residual streams side by side, and no other residual is
 handed over. Layers that choose experts by a hash of the token id read the ids on any stage.

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:fad05b6138bdfd107d077afde1739e5d6dab8835d8c4b33e4e1b5e7549870575
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -62,8 +62,14 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.streams * self.dims.hidden),

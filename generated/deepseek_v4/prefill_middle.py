@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:fad05b6138bdfd107d077afde1739e5d6dab8835d8c4b33e4e1b5e7549870575
 """deepseek_v4.prefill, middle stage: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
 """Gemma 3 in transformers' implementation: layers with a sliding window between layers with full
 attention. Each kind has a pool of its own, and a stage has the slots of the pools that its

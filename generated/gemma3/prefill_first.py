@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
 """gemma3.prefill, first stage: slots, how a batch fills them, runners."""
 

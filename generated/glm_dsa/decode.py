@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:6181717ef3590217bece09eb5ab5328f7033f687a12b544f46cbbcf96e5006cd
 """The decode runner of glm_dsa."""
 

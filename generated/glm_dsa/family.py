@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:6181717ef3590217bece09eb5ab5328f7033f687a12b544f46cbbcf96e5006cd
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:6181717ef3590217bece09eb5ab5328f7033f687a12b544f46cbbcf96e5006cd"
 

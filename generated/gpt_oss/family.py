@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1"
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
 """gpt_oss.prefill, first stage: slots, how a batch fills them, runners."""
 

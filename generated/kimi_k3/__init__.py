@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1
 """Attention over the residuals of blocks of layers (as in Kimi K3): each block of layers keeps
 the sum of its outputs, so what is handed over grows with the layer at which the pipeline is

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -67,14 +67,20 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.hidden),
             "boundary.hidden_states",
         )
-        rt.receive_rows(
+        host.receive_rows(
             into.residual,
             source.residual,
             (live.tokens, rt.ceil_div(self.cut, self.dims.block), self.dims.hidden),

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1"
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1
 """kimi_k3.prefill: every slot as the spec declares it, for captures, reports and checks."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
 """Dense decoder with a separate residual stream (Llama, Mistral, Qwen2, Qwen3, SmolLM2)."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3
 """llama_flashinfer.decode, middle and last stages: slots, how a batch fills them, runners."""
 

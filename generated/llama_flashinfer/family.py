@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3"
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d"
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
 """llama_hf.prefill: every slot as the spec declares it, for captures, reports and checks."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f
 """Recurrent layers beside layers with attention (Qwen3-Next). A sequence owns one row of the
 recurrent state beside its rows of the KV cache; row 0 takes what padding writes.

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -56,8 +56,14 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.hidden),

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f"
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f
 """qwen3_next.prefill, last stage: slots, how a batch fills them, runners."""
 

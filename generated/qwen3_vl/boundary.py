@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -70,15 +70,21 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.hidden),
             "boundary.hidden_states",
         )
         if into.deepstack is not None:
-            rt.receive_rows(
+            host.receive_rows(
                 into.deepstack,
                 source.deepstack,
                 (self.dims.deepstack - self.cut, live.tokens, self.dims.hidden),

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc"
 

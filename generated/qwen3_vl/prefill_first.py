@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc
 """qwen3_vl.prefill, first stage: slots, how a batch fills them, runners."""
 

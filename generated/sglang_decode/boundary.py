@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:fd5d45344ec961c70888eb6e38a2a0ce9178212ea85adc766a44462eb9cf9760
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -72,21 +72,27 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.hidden),
             "boundary.hidden_states",
         )
-        rt.receive_rows(
+        host.receive_rows(
             into.residual,
             source.residual,
             (live.tokens, self.dims.hidden),
             "boundary.residual",
         )
         if into.topk_indices is not None:
-            rt.receive_rows(
+            host.receive_rows(
                 into.topk_indices,
                 source.topk_indices,
                 (live.tokens, self.dims.topk),

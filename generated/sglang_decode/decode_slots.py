@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:fd5d45344ec961c70888eb6e38a2a0ce9178212ea85adc766a44462eb9cf9760
 """sglang_decode.decode: every slot as the spec declares it, for captures, reports and checks."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:fd5d45344ec961c70888eb6e38a2a0ce9178212ea85adc766a44462eb9cf9760
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:fd5d45344ec961c70888eb6e38a2a0ce9178212ea85adc766a44462eb9cf9760"
 

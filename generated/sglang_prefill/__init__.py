@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:cf26719fbbcf84e25340c8f00d71062b8d8e9fcf46310a158356408c4b10eeeb
 """The buffers of SGLang 0.5.23's prefill graphs, slot for slot: names, axes, dtypes, what padded
 rows hold and where live rows come from are those of its prefill registry. Switches of its

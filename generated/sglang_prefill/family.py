@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:cf26719fbbcf84e25340c8f00d71062b8d8e9fcf46310a158356408c4b10eeeb
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:cf26719fbbcf84e25340c8f00d71062b8d8e9fcf46310a158356408c4b10eeeb"
 

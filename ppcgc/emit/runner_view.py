@@ -56,6 +56,7 @@ class RunnerView:
     outputs_header: Code
     output_tensors: tuple[OutputView, ...]
     rings: Code | None
+    views_only: bool
     infos: Code
     held: Code
     picked: Code
@@ -108,6 +109,7 @@ def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
         outputs_header=class_header(results, (Code("rt.Outputs"), (extents, outputs))),
         output_tensors=tensors,
         rings=_rings(tensors),
+        views_only=all(tensor.is_view for tensor in tensors),
         infos=tuple_of(tuple(tensor.info for tensor in tensors)),
         held=call(outputs, tuple(tensor.member for tensor in tensors)),
         picked=_mapping("", tuple(tensor.picked for tensor in tensors)),

@@ -16,6 +16,7 @@ from ppcgc.ir import (
     KeepClone,
     KeepPadding,
     KeepRing,
+    KeepView,
     Output,
     RepeatLastPadding,
     Runner,
@@ -35,6 +36,7 @@ class OutputView:
     picked: Code
     trim: Code
     ring: Code | None
+    is_view: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ class TensorCode:
 def output_view(family: Family, runner: Runner, output: Output) -> OutputView:
     """An output of the last stage."""
     tensor = TensorCode(family, output, runner.axis_max)
-    kept, ring = tensor.live_rows(), None
+    kept, ring, is_view = tensor.live_rows(), None, isinstance(output.keep, KeepView)
     if isinstance(output.keep, KeepClone):
         kept = code("{}.clone()", kept)
     elif isinstance(output.keep, KeepRing):
@@ -112,6 +114,7 @@ def output_view(family: Family, runner: Runner, output: Output) -> OutputView:
         picked=code("{}: {}", tensor.key, _picked(output)),
         trim=code("{}={}", tensor.name, kept),
         ring=ring,
+        is_view=is_view,
     )
 
 
@@ -158,7 +161,7 @@ def _receive(tensor: TensorCode, key: BoundaryKey) -> Code:
         shape_code(tensor.scope, key.shape, "live"),
         literal(f"boundary.{key.name}"),
     )
-    return _if_it_crosses(key, "into", [call(Code("rt.receive_rows"), parts)])
+    return _if_it_crosses(key, "into", [call(Code("host.receive_rows"), parts)])
 
 
 def _reset(tensor: TensorCode, key: BoundaryKey) -> Code | None:

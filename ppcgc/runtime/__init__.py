@@ -63,20 +63,22 @@ from ppcgc.runtime.loading import (
     upload_whole,
 )
 from ppcgc.runtime.parallel import ALONE, Ranks, group_most
+from ppcgc.runtime.place import Place
+from ppcgc.runtime.receiving import (
+    axis_count,
+    check_received,
+    reset_fill,
+    reset_repeat_last,
+)
 from ppcgc.runtime.report import Report
 from ppcgc.runtime.results import (
     OutputRing,
-    axis_count,
     boundary_values,
-    check_received,
     check_result,
     cut_rows,
     handed_on,
     pick_index,
     pick_key,
-    receive_rows,
-    reset_fill,
-    reset_repeat_last,
     store,
 )
 from ppcgc.runtime.roles import (
@@ -89,13 +91,8 @@ from ppcgc.runtime.roles import (
 from ppcgc.runtime.scalars import constant_scalar, host_flag, host_number
 from ppcgc.runtime.signature import check_forward
 from ppcgc.runtime.slot_info import Role, SlotInfo, facts_of
-from ppcgc.runtime.stage import (
-    EntryStage,
-    LaterStage,
-    Place,
-    StageRunner,
-    Step,
-)
+from ppcgc.runtime.stage import StageRunner, Step
+from ppcgc.runtime.stage_kinds import EntryStage, LaterStage
 from ppcgc.runtime.state import check_state
 from ppcgc.runtime.verification import Subject, assert_verified, verify
 from ppcgc.runtime.views import Boundary, SlotView
@@ -192,7 +189,6 @@ __all__ = [
     "pad_zero",
     "pick_index",
     "pick_key",
-    "receive_rows",
     "remainder",
     "repeat_last_first",
     "repeat_last_second",

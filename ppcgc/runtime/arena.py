@@ -23,7 +23,8 @@ from torch import Tensor
 
 from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.host_rows import HostRows
-from ppcgc.runtime.row_moves import FIELDS, MOST_MOVES, BucketMoves, open_mover
+from ppcgc.runtime.receiving import receive_rows
+from ppcgc.runtime.row_moves import KEPT, TABLE_BYTES, BucketMoves, open_mover
 
 ALIGNMENT = 64  # bytes; a vectorised kernel may read 16 at a time, a CPU cache line holds 64
 
@@ -72,6 +73,12 @@ def view_bytes(block: Tensor, offset: int, shape: tuple[int, ...], dtype: torch.
     for extent in shape:
         count *= extent
     return block[offset : offset + count * dtype.itemsize].view(dtype).view(shape)
+
+
+def bytes_of(block: Tensor) -> memoryview[int]:
+    """The memory of a uint8 CPU tensor, as Python reads and writes it. The tensor outlives it."""
+    memory = (ctypes.c_char * block.nbytes).from_address(block.data_ptr())
+    return memoryview(memory).cast("B")
 
 
 class DeviceArena:
@@ -154,7 +161,7 @@ class HostBlock:
     def __init__(self, device: torch.device, nbytes: int, entries: int = 2) -> None:
         on_gpu = device.type == "cuda"
         self.mover = open_mover(device)
-        nbytes += MOST_MOVES * FIELDS * 8 if self.mover is not None else 0
+        nbytes += TABLE_BYTES if self.mover is not None else 0
         self.device_bytes = torch.zeros(nbytes, dtype=torch.uint8, device=device)
         self.host_bytes = tuple(
             torch.zeros(nbytes, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(entries)
@@ -187,16 +194,27 @@ class BucketHost:
         self._copies = tuple(
             (block.device_bytes[:used], entry[:used]) for entry in block.host_bytes
         )
-        self._image = torch.zeros(used, dtype=torch.uint8)
+        image = torch.zeros(used, dtype=torch.uint8)
         for slot, at in zip(slots, offsets, strict=True):
-            view_bytes(self._image, at, slot.shape, slot.dtype).fill_(slot.image)
-        self._addresses = tuple(entry.data_ptr() for entry in block.host_bytes)
+            view_bytes(image, at, slot.shape, slot.dtype).fill_(slot.image)
+        self._image = ctypes.string_at(image.data_ptr(), used) if used else b""
+        self._bytes = tuple(bytes_of(entry[:used]) for entry in block.host_bytes)
         self._moves = BucketMoves(block.host_bytes, block.device_bytes, used, block.mover)
+        self._in_graph = False
         self._longer: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self.device_views = tuple(
             view_bytes(block.device_bytes, at, slot.shape, slot.dtype)
             for slot, at in zip(slots, offsets, strict=True)
         )
+
+    def open(self, *, in_graph: bool = False) -> None:
+        """A step begins: what an earlier one left unmoved is forgotten.
+
+        ``in_graph`` leaves its moves to the replay that comes next, until ``launched``. See
+        Note [moves inside the graph] in ``row_moves``.
+        """
+        self._moves.clear()
+        self._in_graph = in_graph
 
     def begin(self) -> tuple[HostRows, ...]:
         """The next entry of the ring, holding this bucket's padding everywhere."""
@@ -204,9 +222,7 @@ class BucketHost:
         block.turn = turn = (block.turn + 1) % len(self._entries)
         if block.events:
             block.events[turn].synchronize()
-        if self._used:
-            ctypes.memmove(self._addresses[turn], self._image.data_ptr(), self._used)
-        self._moves.clear()
+        self._bytes[turn][:] = self._image
         return self._entries[turn]
 
     def move_rows(
@@ -216,18 +232,41 @@ class BucketHost:
 
         ``tail`` None repeats the last live row, zero when there is none. Raises SourceError.
         """
-        self._moves.add(self._block.turn, slot, source, live, name, tail)
+        self._moves.add(slot, source, live, name, tail)
+
+    def receive_rows(
+        self, slot: Tensor, source: Tensor | None, shape: tuple[int, ...], name: str
+    ) -> None:
+        """Take the live rows, of this shape, of a boundary tensor; done by ``push``.
+
+        Nothing is copied when the sender wrote into this very slot. Raises SourceError.
+        """
+        moves = self._moves
+        if moves.has_slots and isinstance(source, Tensor) and shape[1:] == slot.shape[1:]:
+            elsewhere = source.data_ptr() != slot.data_ptr()
+            if elsewhere and moves.queue(slot, source, shape[0], name, KEPT):
+                return
+        receive_rows(slot, source, shape, name)
 
     def push(self) -> None:
         """Copy the entry begun last to the device and move device rows; asynchronous on a GPU."""
-        turn = self._block.turn
-        device_bytes, host_bytes = self._copies[turn]
-        if self._moves.table_bytes:
-            device_bytes, host_bytes = self._with_table(turn, self._moves.table_bytes)
+        turn, moves = self._block.turn, self._moves
+        in_graph = self._in_graph and moves.fit_the_graph()
+        table = moves.write_table(turn, in_graph=in_graph)
+        device_bytes, host_bytes = self._with_table(turn, table) if table else self._copies[turn]
         device_bytes.copy_(host_bytes, non_blocking=True)
-        self._moves.run()
         if self._block.events:
             self._block.events[turn].record()
+        if not in_graph:
+            moves.run()
+
+    def move_in_graph(self, others: int) -> None:
+        """Inside the captured region, first: the moves of the load. See ``BucketMoves``."""
+        self._moves.run_in_graph(others)
+
+    def launched(self) -> None:
+        """The replay is launched: sources of its moves may be let go."""
+        self._moves.clear()
 
     def _with_table(self, turn: int, nbytes: int) -> tuple[Tensor, Tensor]:
         """Both sides of the copy, the table of moves behind the slots included."""

@@ -15,7 +15,8 @@ import torch
 from ppcgc.runtime.choice import Choice
 from ppcgc.runtime.crossover import BucketTimes, Crossover, least_live
 from ppcgc.runtime.errors import NotCapturedError, PpcgcError
-from ppcgc.runtime.stage import EntryStage, LaterStage, StageRunner
+from ppcgc.runtime.stage import StageRunner
+from ppcgc.runtime.stage_kinds import EntryStage, LaterStage
 
 AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
 Extents = tuple[int, ...]
@@ -96,7 +97,7 @@ def counters_kept(stages: Sequence[AnyRunner]) -> Iterator[None]:
             dict(stage.eager_steps),
             stage.last_step,
             {
-                padded: (bucket.replays, list(bucket.padding_rows))
+                padded: (bucket.replays, bucket.padding_rows)
                 for padded, bucket in stage.table.items()
             },
         )
@@ -107,9 +108,9 @@ def counters_kept(stages: Sequence[AnyRunner]) -> Iterator[None]:
     finally:
         for stage, (eager, last, buckets) in zip(stages, kept, strict=True):
             stage.eager_steps, stage.last_step = eager, last
+            stage.forget_choices()
             for padded, (replays, padding) in buckets.items():
-                bucket = stage.table[padded]
-                bucket.replays, bucket.padding_rows = replays, padding
+                stage.table[padded].count_from(replays, padding)
 
 
 def _measure(stages: Sequence[AnyRunner], clock: Clock, say: Progress) -> Crossover:

@@ -19,11 +19,12 @@ from typing import Any, NoReturn
 
 import torch
 
+from ppcgc.runtime.bucket import Bucket
 from ppcgc.runtime.collecting import garbage_held
 from ppcgc.runtime.compiling import first_to_compile, forward_compiled, prepare
 from ppcgc.runtime.errors import BuildError, CaptureError, PpcgcError
 from ppcgc.runtime.recording import all_keys_read
-from ppcgc.runtime.stage import Bucket, StageRunner
+from ppcgc.runtime.stage import StageRunner
 
 AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
 AnyBucket = Bucket[Any, Any, Any, Any]

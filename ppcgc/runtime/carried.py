@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import DeviceArena
+from ppcgc.runtime.arena import BucketHost, DeviceArena
 from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.layers import LayerRange
-from ppcgc.runtime.results import OutputRing, check_received, check_result, store
+from ppcgc.runtime.receiving import check_received
+from ppcgc.runtime.results import OutputRing, check_result, store
 
 RowsT_contra = TypeVar("RowsT_contra", contravariant=True)
 HeldT = TypeVar("HeldT")
@@ -71,6 +72,7 @@ class Outputs(Tensors[RowsT_contra, HeldT]):
     """What a stage gives: a boundary for the next one, or the last stage's outputs. Generated."""
 
     prefix = "output"
+    views_only: ClassVar[bool] = True  # False where `keep` copies an output at each step
     ring_entries: ClassVar[Mapping[str, int]] = {}  # outputs with `keep: ring(n)`
 
     def __init__(
@@ -140,8 +142,8 @@ class Incoming(Tensors[RowsT_contra, HeldT]):
         super().__init__(dims, dtype, device, layers.start)
 
     @abstractmethod
-    def receive(self, into: HeldT, source: HeldT, live: RowsT_contra) -> None:
-        """Take the live rows; nothing is copied when they are in the slots already."""
+    def receive(self, into: HeldT, source: HeldT, live: RowsT_contra, host: BucketHost) -> None:
+        """Take the live rows with the load of ``host``; nothing is copied that is in place."""
 
     @abstractmethod
     def reset(self, rows: HeldT, live: Tensor, axes: tuple[str, ...]) -> None:

@@ -26,7 +26,8 @@ from torch import Tensor
 from ppcgc.runtime.errors import BuildError
 
 if TYPE_CHECKING:
-    from ppcgc.runtime.stage import Bucket, StageRunner
+    from ppcgc.runtime.bucket import Bucket
+    from ppcgc.runtime.stage import StageRunner
 
     AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
     AnyBucket = Bucket[Any, Any, Any, Any]

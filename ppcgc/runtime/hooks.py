@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -81,3 +81,38 @@ class HookState:
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
             event.record(torch.cuda.current_stream(self._device))
             self._pending.append(event)
+
+
+class Hooks:
+    """All hooks of a runner, in declared order. Each call passes to every one of them."""
+
+    def __init__(self, states: tuple[HookState, ...] = ()) -> None:
+        self.states = states
+
+    @classmethod
+    def build(
+        cls,
+        table: Sequence[HookInfo],
+        given: object,
+        nbytes: Mapping[str, int],
+        device: torch.device,
+    ) -> Hooks:
+        """``given`` has an attribute for each hook of the table. Raises BuildError."""
+        return cls(
+            tuple(
+                HookState.build(info, getattr(given, info.name), nbytes.get(info.name, 0), device)
+                for info in table
+            )
+        )
+
+    def made_for(self, rows: object, slots: object) -> dict[str, object]:
+        """What each hook's ``key`` makes for a graph of these rows."""
+        return {state.info.name: state.key(rows, slots) for state in self.states}
+
+    def load(self, slots: object, batch: object, live: object) -> None:
+        for state in self.states:
+            state.load(slots, batch, live)
+
+    def plan(self, made: Made, slots: object, batch: object, live: object) -> None:
+        for state in self.states:
+            state.plan(made[state.info.name], slots, batch, live)

@@ -121,7 +121,7 @@ def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
 #   integer dtype have such a view; beyond SMALL values torch is faster again.
 SMALL = 256
 _IntegerCode: TypeAlias = Literal["b", "B", "h", "H", "i", "I", "l", "L", "q", "Q"]
-# Each code with its unsigned twin. int64 is what numpy calls it, so that its arrays fit as they are.
+# Each code with its unsigned twin. int64 is named as numpy names it: its arrays fit as they are.
 _INTEGER_CODES: dict[torch.dtype, tuple[_IntegerCode, _IntegerCode]] = {
     torch.int8: ("b", "B"),
     torch.uint8: ("B", "B"),

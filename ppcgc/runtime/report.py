@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ppcgc.runtime.stage import StageRunner
+    from ppcgc.runtime.stage_build import BuiltStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class Report:
         )
 
 
-def report_of(runner: StageRunner[Any, Any, Any, Any, Any, Any]) -> Report:
+def report_of(runner: BuiltStage[Any, Any, Any, Any, Any, Any]) -> Report:
     """The report of a runner as it stands."""
     return Report(
         title=(
@@ -109,7 +109,7 @@ def report_of(runner: StageRunner[Any, Any, Any, Any, Any, Any]) -> Report:
                 dropped=runner.dropped.get(bucket.padded),
                 steps=None if bucket.graph is None else bucket.graph.steps,
                 replays=bucket.replays,
-                padding_rows=tuple(bucket.padding_rows),
+                padding_rows=bucket.padding_rows,
             )
             for bucket in runner.table.values()
         ),
@@ -122,7 +122,7 @@ def report_of(runner: StageRunner[Any, Any, Any, Any, Any, Any]) -> Report:
         calibration=None if runner.crossover is None else str(runner.crossover),
         hooks=tuple(
             HookReport(name=hook.info.name, plans=hook.plans, plan_seconds=hook.plan_seconds)
-            for hook in runner.hook_states
+            for hook in runner.hooks.states
             if "plan" in hook.info.at
         ),
     )

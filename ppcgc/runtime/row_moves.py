@@ -1,4 +1,4 @@
-"""Device-resident slots of a load, moved together: live rows copied, every other row reset.
+"""Device-resident rows of a load, moved together: live rows copied, every other row reset.
 
 Note [one launch for all moves]
     A copy and a reset for each slot are two launches each, and launching is most of what a load
@@ -6,6 +6,12 @@ Note [one launch for all moves]
     host block, in the one copy that there is anyway, and one kernel does them all. Elsewhere, and
     for a source that the kernel does not take, each move is a copy and a reset. Both leave the
     same bytes.
+
+Note [moves inside the graph]
+    Where nothing looks at the slots between load and replay, the kernel need not be launched at
+    all: each graph of such a bucket begins with it. The table's head has two counts, of the moves
+    to do now and of those that the next replay does; one of them is zero. The sources are held
+    until the replay is launched.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ import ctypes
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias
 
 import torch
@@ -21,14 +28,31 @@ from torch import Tensor
 
 from ppcgc.runtime.loading import copy_rows, pad_fill, pad_repeat_last
 
+
+class Kept(Enum):
+    """The tail of a move that leaves the rows past live alone."""
+
+    KEPT = "kept"
+
+
+KEPT = Kept.KEPT
+Tail: TypeAlias = float | Kept | None
+
 FIELDS = 8  # int64 values of a move in the table: 64 bytes
 MOST_MOVES = 64  # rows of the table; a load with more does the others one by one
 WIDEST = 8  # bytes that the kernel reads and writes at once
+NOW, IN_GRAPH = 0, 1  # columns of the table's head, which is a row of its own
+TABLE_BYTES = (1 + MOST_MOVES) * FIELDS * 8
+MOST_PROGRAMS = 256  # for each move; a program does block after block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Destination:
-    """What does not change about a slot of one bucket. ``tail`` None repeats the last live row."""
+    """What does not change about a slot of one bucket.
+
+    ``tail`` is what the rows past live hold: a number, None for the last live row again, or
+    ``KEPT`` for rows that are left alone.
+    """
 
     slot: Tensor
     address: int
@@ -36,11 +60,11 @@ class Destination:
     rows: int
     row_bytes: int
     rest: tuple[int, ...]  # extents after the padded one
-    tail: float | None
+    tail: Tail
     pattern: int  # eight bytes of tail, as a signed integer
 
     @classmethod
-    def of(cls, slot: Tensor, tail: float | None) -> Destination:
+    def of(cls, slot: Tensor, tail: Tail) -> Destination:
         return cls(
             slot=slot,
             address=slot.data_ptr(),
@@ -49,7 +73,7 @@ class Destination:
             row_bytes=slot.nbytes // slot.shape[0] if slot.shape[0] else 0,
             rest=tuple(slot.shape[1:]),
             tail=tail,
-            pattern=pattern_of(tail or 0, slot.dtype),
+            pattern=0 if tail is None or tail is KEPT else pattern_of(tail, slot.dtype),
         )
 
     def takes(self, source: Any, live: int) -> bool:
@@ -64,18 +88,20 @@ class Destination:
             and not source.requires_grad
             and source.is_contiguous()
             and slot.dtype.itemsize <= WIDEST
+            and self.nbytes < 2**31
         )
 
     def entry(self, source: Tensor, live: int) -> tuple[int, ...]:
         """The move's row of the table; sizes are in words of the width that all of it allows."""
         address, live_bytes = source.data_ptr(), live * self.row_bytes
-        together = self.address | address | live_bytes | self.nbytes | self.row_bytes | WIDEST
+        nbytes = live_bytes if self.tail is KEPT else self.nbytes
+        together = self.address | address | live_bytes | nbytes | self.row_bytes | WIDEST
         width = together & -together  # the largest power of two that divides them all
         return (
             self.address,
             address,
             live_bytes // width,
-            self.nbytes // width,
+            nbytes // width,
             self.row_bytes // width,
             self.pattern,
             self.tail is None,
@@ -85,6 +111,8 @@ class Destination:
     def move(self, source: Tensor | None, live: int, name: str) -> None:
         """The move by itself. Raises SourceError for a wrong source before anything is written."""
         copy_rows(self.slot, source, live, name)
+        if self.tail is KEPT:
+            return
         if self.tail is None:
             pad_repeat_last(self.slot, live)
         else:
@@ -119,7 +147,7 @@ class BucketMoves:
 
     ``table_at`` is where their table begins in the host block, of which ``host`` are the ring's
     entries and ``device`` is the other side. Without a ``mover`` a move is done when it is asked
-    for, with one by ``run``.
+    for.
     """
 
     def __init__(
@@ -127,53 +155,80 @@ class BucketMoves:
     ) -> None:
         self._known: dict[str, Destination] = {}
         self._sources: list[Tensor] = []  # alive until the kernel is launched
+        self._entries: list[int] = []  # rows of the table, one behind the other
         self._mover = mover
-        self._words = 0  # of the largest destination
+        self._in_graph = 0  # moves that the bucket's graph has programs for
         if mover is not None:
-            end = table_at + MOST_MOVES * FIELDS * 8
+            end = table_at + TABLE_BYTES
             self._tables = tuple(_numbers(entry[table_at:end]) for entry in host)
             self._device_table = device[table_at:end].view(torch.int64)
 
     def clear(self) -> None:
-        """A new load begins."""
-        if self._sources:
-            self._sources.clear()
-            self._words = 0
+        """A new load begins, or the kernel of the last one is launched."""
+        self._sources.clear()
+        self._entries.clear()
 
-    def add(
-        self,
-        turn: int,
-        slot: Tensor,
-        source: Tensor | None,
-        live: int,
-        name: str,
-        tail: float | None,
-    ) -> None:
-        """A move of the load in entry ``turn`` of the ring. Raises SourceError."""
+    @property
+    def has_slots(self) -> bool:
+        """Whether the bucket has slots that are moved so, and a kernel to move them."""
+        return self._mover is not None and bool(self._known)
+
+    def add(self, slot: Tensor, source: Tensor | None, live: int, name: str, tail: Tail) -> None:
+        """A move of the load. Raises SourceError."""
+        if not self.queue(slot, source, live, name, tail):
+            self._known[name].move(source, live, name)
+
+    def queue(self, slot: Tensor, source: Tensor | None, live: int, name: str, tail: Tail) -> bool:
+        """Leave the move to the kernel; False where that does not take this source."""
         known = self._known.get(name)
         if known is None or known.slot is not slot:
             known = self._known[name] = Destination.of(slot, tail)
-        queued = len(self._sources)
-        if self._mover is None or queued == MOST_MOVES or not known.takes(source, live):
-            known.move(source, live, name)
-            return
+        full = self._mover is None or len(self._sources) == MOST_MOVES
+        if full or not known.takes(source, live):
+            return False
         assert source is not None  # ``takes`` says so
-        entry = known.entry(source, live)
-        at = queued * FIELDS
-        self._tables[turn][at : at + FIELDS] = array("q", entry)
+        self._entries += known.entry(source, live)
         self._sources.append(source)
-        self._words = max(self._words, entry[3])
+        return True
 
-    @property
-    def table_bytes(self) -> int:
-        """How much of the table the load has filled."""
-        return len(self._sources) * FIELDS * 8
+    def write_table(self, turn: int, *, in_graph: bool) -> int:
+        """Write the moves into entry ``turn`` of the ring, and when they are done.
+
+        Returns the bytes of the table that travel, 0 for a bucket without such slots.
+        """
+        if not self.has_slots:
+            return 0
+        moves, table = len(self._sources), self._tables[turn]
+        table[NOW], table[IN_GRAPH] = (0, moves) if in_graph else (moves, 0)
+        end = (1 + moves) * FIELDS
+        table[FIELDS:end] = array("q", self._entries)
+        return end * 8
+
+    def fit_the_graph(self) -> bool:
+        """Whether the bucket's graph has programs for all moves of this load."""
+        return len(self._sources) <= self._in_graph
 
     def run(self) -> None:
         """Do what was queued, its table being on the device."""
-        if self._mover is not None and self._sources and self._words:
-            self._mover(self._device_table, len(self._sources), self._words, FIELDS)
+        if self._mover is not None and self._sources:
+            self._mover(self._device_table, NOW, len(self._sources), self._programs())
         self.clear()
+
+    def run_in_graph(self, others: int) -> None:
+        """Inside the captured region: do the moves of the replay's load.
+
+        There are programs for the slots that were moved so far, and for ``others`` beside them;
+        nothing is captured for a bucket without such slots.
+        """
+        if self._mover is None or not self._known:
+            return
+        self._in_graph = min(MOST_MOVES, len(self._known) + others)
+        self._mover(self._device_table, IN_GRAPH, self._in_graph, self._programs())
+
+    def _programs(self) -> int:
+        """How many programs share the largest move, at the widest word."""
+        words = max(known.nbytes for known in self._known.values()) // WIDEST
+        return max(1, min(MOST_PROGRAMS, words // 1024))
 
 
 def _numbers(rows: Tensor) -> memoryview[int]:

@@ -19,7 +19,7 @@ from ppcgc.runtime.pipeline.transport import check_transports
 
 DIFFERENCES = {
     "spec": "spec: rank 0 has sha256:",
-    "abi": "ABI: rank 0 has 1, rank 2 has 0; install one ppcgc on all ranks",
+    "abi": "ABI: rank 0 has 2, rank 2 has 0; install one ppcgc on all ranks",
     "dims": "dims of prefill: rank 0 has Dims(",
     "dtype": "dtype of prefill: rank 0 has torch.float32, rank 2 has torch.float64",
     "layers": "layer count: rank 0 has 4, rank 2 has 5",

@@ -39,8 +39,8 @@ from ppcgc.runtime.layers import (
     even_ranges,
     stage_of,
 )
+from ppcgc.runtime.place import Place, check_place
 from ppcgc.runtime.signature import check_forward
-from ppcgc.runtime.stage import Place, check_place
 from ppcgc.runtime.state import check_state
 
 CPU = torch.device("cpu")

@@ -13,18 +13,20 @@ from views_of_tests import Handed
 
 from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.errors import OutputError, SourceError
+from ppcgc.runtime.receiving import (
+    axis_count,
+    check_received,
+    receive_rows,
+    reset_fill,
+    reset_repeat_last,
+)
 from ppcgc.runtime.results import (
     OutputRing,
-    axis_count,
     boundary_values,
-    check_received,
     check_result,
     handed_on,
     pick_index,
     pick_key,
-    receive_rows,
-    reset_fill,
-    reset_repeat_last,
     store,
 )
 

@@ -56,6 +56,9 @@ class FakeBackend:
         with torch.no_grad():
             body()
 
+    def join_stream(self) -> None:
+        return None
+
     def capture(self, body: Callable[[], None]) -> Any:
         number = self._note("capture")
         with torch.no_grad():

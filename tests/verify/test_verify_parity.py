@@ -74,7 +74,7 @@ def test_a_padded_size_in_live_rows(runner: str, model: type[Any], what: str) ->
 
 def test_a_boundary_that_is_not_received() -> None:
     runners = build()
-    runners[1].incoming.receive = lambda into, source, live: None
+    runners[1].incoming.receive = lambda into, source, live, host: None
     caught(subject(runners), "parity", "prefill last", "output hidden")
 
 
@@ -82,8 +82,8 @@ def test_a_boundary_received_one_row_short() -> None:
     runners = build()
     receive = runners[1].incoming.receive
 
-    def short(into: Any, source: Any, live: Any) -> None:
-        receive(into, source, live)
+    def short(into: Any, source: Any, live: Any, host: Any) -> None:
+        receive(into, source, live, host)
         into.hidden_states[live.tokens - 1] = 0
 
     runners[1].incoming.receive = short

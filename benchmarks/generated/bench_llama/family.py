@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e"
 

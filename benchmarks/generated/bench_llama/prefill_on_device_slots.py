@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
 """bench_llama.prefill_on_device: every slot as the spec declares it, for captures, reports and
 checks.

@@ -54,6 +54,13 @@ class Backend(Protocol):
         """Record ``body``. Raises CaptureError."""
         ...
 
+    def join_stream(self) -> None:
+        """Before a step writes slots: order it after the last step, if that was on another stream.
+
+        Its graphs share one pool, so their replays follow each other whatever stream they are on.
+        """
+        ...
+
     def pool_bytes(self) -> int:
         """Bytes that the shared pool of intermediates holds now, as measured."""
         ...

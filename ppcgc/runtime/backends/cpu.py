@@ -109,6 +109,9 @@ class CpuBackend:
         self._graphs.add(graph)
         return graph
 
+    def join_stream(self) -> None:
+        """Nothing to order: a CPU does one thing after the other."""
+
     def pool_bytes(self) -> int:
         """Bytes of the shared pool: what the largest graph needs."""
         return self._pool.nbytes

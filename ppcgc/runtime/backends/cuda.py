@@ -46,6 +46,9 @@ class CudaBackend:
         self._pool = torch.cuda.graph_pool_handle()
         self._graphs: list[CudaGraph] = []
         self._pool_bytes = 0
+        self._index: int = self.device.index
+        self._step_stream = 0  # the stream of the last step, as CUDA knows it
+        self._has_stepped = False
 
     def warm_up(self, body: Callable[[], None]) -> None:
         """Run ``body`` on the capture stream, then wait for it."""
@@ -97,6 +100,25 @@ class CudaBackend:
             f"{type(problem).__name__}: {first_line[0] if first_line else 'no message'}\n"
             f"  at {line_of_error(problem)}"
         )
+
+    def join_stream(self) -> None:
+        """Let the current stream wait for the last step, if that was on another one.
+
+        Note [a step on another stream]
+            A load that overtakes an earlier replay overwrites what it reads, and two replays at a
+            time share the pool's memory. An event is recorded only when the stream has changed:
+            on the old stream, behind all that it was given, so that steps which stay on one
+            stream pay for a comparison alone.
+        """
+        stream = torch._C._cuda_getCurrentRawStream(self._index)
+        if stream != self._step_stream or not self._has_stepped:
+            self._change_stream(stream)
+
+    def _change_stream(self, stream: int) -> None:
+        if self._has_stepped:
+            before = torch.cuda.ExternalStream(self._step_stream, device=self.device)  # type: ignore[no-untyped-call]  # torch's
+            torch.cuda.current_stream(self.device).wait_stream(before)
+        self._step_stream, self._has_stepped = stream, True
 
     def pool_bytes(self) -> int:
         return self._pool_bytes

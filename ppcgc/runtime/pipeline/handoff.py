@@ -18,7 +18,9 @@ from ppcgc.runtime.pipeline.layout import (
     layout_of,
     wire_bytes,
 )
-from ppcgc.runtime.stage import LaterStage, Place, StageRunner
+from ppcgc.runtime.place import Place
+from ppcgc.runtime.stage import StageRunner
+from ppcgc.runtime.stage_kinds import LaterStage
 from ppcgc.runtime.views import Boundary
 
 AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]

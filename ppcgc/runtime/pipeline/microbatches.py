@@ -24,7 +24,7 @@ from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.errors import MicrobatchError
 from ppcgc.runtime.pipeline.handoff import AnyRunner
 from ppcgc.runtime.pipeline.layout import layout_of
-from ppcgc.runtime.stage import LaterStage
+from ppcgc.runtime.stage_kinds import LaterStage
 
 
 class Microbatched(nn.Module):

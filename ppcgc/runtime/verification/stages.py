@@ -151,8 +151,7 @@ class StageUnderTest:
     def run_body(self, case: Case) -> Result:
         """The captured region, run as Python over the slots of the step begun last."""
         bucket = self.runner.table[case.padded]
-        for hook in getattr(self.runner, "hook_states", ()):
-            hook.plan(bucket.made[hook.info.name], bucket.slots, case.batch, case.live)
+        self.runner.hooks.plan(bucket.made, bucket.slots, case.batch, case.live)
         with torch.no_grad():
             self.runner.body(bucket)()
         return self.result(self.runner.outputs.trim(bucket.outputs, case.live))

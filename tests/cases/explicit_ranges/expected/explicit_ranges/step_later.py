@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:fac76d77da4387cca9cde94c101985db10a5425b6cdc1ac32467f95052f1e573
 """explicit_ranges.step, middle and last stages: slots, how a batch fills them, runners."""
 

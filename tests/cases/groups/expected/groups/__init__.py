@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:4e8babb2282f3b38e72cec01863cae96fb382c2a3547048b9425eca49473933b
 """Slots in groups, each a small object of its own."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:4e8babb2282f3b38e72cec01863cae96fb382c2a3547048b9425eca49473933b
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ppcgc import runtime as rt
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:4e8babb2282f3b38e72cec01863cae96fb382c2a3547048b9425eca49473933b"
 

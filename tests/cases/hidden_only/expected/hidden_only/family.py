@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:88d6e84243c68a8706edc40e00bfbd87cc6d38ab5a1d34c17a5795513f012ee6
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ppcgc import runtime as rt
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:88d6e84243c68a8706edc40e00bfbd87cc6d38ab5a1d34c17a5795513f012ee6"
 

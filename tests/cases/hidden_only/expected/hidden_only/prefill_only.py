@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:88d6e84243c68a8706edc40e00bfbd87cc6d38ab5a1d34c17a5795513f012ee6
 """hidden_only.prefill, only stage: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -92,8 +92,14 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.key_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             source.key_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             (
@@ -102,7 +108,7 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
             ),
             "boundary.key_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
         )
-        rt.receive_rows(
+        host.receive_rows(
             into.two_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             source.two_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             (3, 2 * live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ + 1),

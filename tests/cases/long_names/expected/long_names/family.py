@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(1, __name__)
+rt.require_abi(2, __name__)
 
 FINGERPRINT = "sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422"
 

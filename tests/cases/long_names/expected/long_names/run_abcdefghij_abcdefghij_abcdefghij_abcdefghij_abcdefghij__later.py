@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422
 """long_names.run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, middle and last
 stages: slots, how a batch fills them, runners.

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:629f4a4f06922c70560a978a219f6381aae2003707843c81773037413dcb7db5
 """The step runner of nested_batch."""
 

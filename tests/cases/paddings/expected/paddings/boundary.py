@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:9cdb2ab0335cbdd0602631574ee19ae6f97e0f398e0057ca8f489ce472a649c2
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -79,17 +79,23 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.zeroed,
             source.zeroed,
             (live.tokens, self.dims.hidden),
             "boundary.zeroed",
         )
-        rt.receive_rows(into.filled, source.filled, (live.tokens,), "boundary.filled")
-        rt.receive_rows(into.computed, source.computed, (live.tokens,), "boundary.computed")
-        rt.receive_rows(into.repeated, source.repeated, (2, live.tokens), "boundary.repeated")
-        rt.receive_rows(into.whole, source.whole, (self.dims.hidden,), "boundary.whole")
+        host.receive_rows(into.filled, source.filled, (live.tokens,), "boundary.filled")
+        host.receive_rows(into.computed, source.computed, (live.tokens,), "boundary.computed")
+        host.receive_rows(into.repeated, source.repeated, (2, live.tokens), "boundary.repeated")
+        host.receive_rows(into.whole, source.whole, (self.dims.hidden,), "boundary.whole")
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
         rt.reset_fill(rows.zeroed, rt.axis_count(live, axes, "tokens"), 0)

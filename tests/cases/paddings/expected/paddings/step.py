@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:9cdb2ab0335cbdd0602631574ee19ae6f97e0f398e0057ca8f489ce472a649c2
 """The step runner of paddings."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:e43bb53af3cb5a7d8c7cdbb8f65669c4fba57a342cdeb9670036812f0cb22dd0
 """Axes that count the rows of their own source."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:e43bb53af3cb5a7d8c7cdbb8f65669c4fba57a342cdeb9670036812f0cb22dd0
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -56,8 +56,14 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.hidden),

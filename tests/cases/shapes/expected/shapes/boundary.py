@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:082116af349a829a02501cf32e1c75e4e7dfef5eb11886bc760fe3b1a66c5740
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -68,14 +68,20 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
 class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
     """The receiving side: slots that the sender may write in place."""
 
-    def receive(self, into: Boundary, source: Boundary, live: BoundaryAxes) -> None:
-        rt.receive_rows(
+    def receive(
+        self,
+        into: Boundary,
+        source: Boundary,
+        live: BoundaryAxes,
+        host: rt.BucketHost,
+    ) -> None:
+        host.receive_rows(
             into.hidden_states,
             source.hidden_states,
             (live.tokens, self.dims.heads, self.dims.head_dim),
             "boundary.hidden_states",
         )
-        rt.receive_rows(into.turned, source.turned, (3, 2 * live.tokens), "boundary.turned")
+        host.receive_rows(into.turned, source.turned, (3, 2 * live.tokens), "boundary.turned")
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
         rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)

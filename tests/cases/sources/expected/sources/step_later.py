@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 1; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
 # spec: sha256:2559ef1722e9f243c98916ede7c4fba0fb01e61dba9ea9302dcc8724510b266c
 """sources.step, middle and last stages: slots, how a batch fills them, runners."""
 

@@ -1,0 +1,76 @@
+"""One padded size of a stage: its buffers, its graph, and what its steps have been.
+
+Note [a cut is made once]
+    An output that is a view of its buffer is the same view whenever the live rows are the same,
+    and making views is a good part of a step. So the cut of each live size is kept and given out
+    again. What is copied for the caller (`keep: clone`, `keep: ring`) is cut at each step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from torch import Tensor
+
+from ppcgc.runtime.arena import BucketHost
+from ppcgc.runtime.backends.base import Graph
+from ppcgc.runtime.choice import Choice, StepRecord
+
+ExtentsT = TypeVar("ExtentsT", bound=tuple[int, ...])
+SlotsT = TypeVar("SlotsT")
+InT = TypeVar("InT")
+OutT = TypeVar("OutT")
+
+
+@dataclass(slots=True, eq=False)
+class Seen(Generic[ExtentsT, OutT]):
+    """Replays of a bucket with the same live rows."""
+
+    record: StepRecord[ExtentsT]
+    outputs: OutT | None = None  # cut to the live rows, where a cut can be given out again
+    replays: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Bucket(Generic[ExtentsT, SlotsT, InT, OutT]):
+    """One padded size of a stage: its views, and its graph once captured."""
+
+    padded: ExtentsT
+    live_at_capture: ExtentsT
+    host: BucketHost
+    live_counts: Tensor
+    slots: SlotsT
+    boundary: InT
+    outputs: OutT
+    axes: int  # how many columns of padded are axes; scalars follow them
+    made: dict[str, object] = field(default_factory=dict)  # what each hook's key returned
+    graph: Graph | None = None
+    seen: dict[ExtentsT, Seen[ExtentsT, OutT]] = field(default_factory=dict)
+    earlier_replays: int = 0  # of what is not in seen any more
+    earlier_padding: tuple[int, ...] = ()
+
+    def seen_with(self, live: ExtentsT, choice: Choice[ExtentsT]) -> Seen[ExtentsT, OutT]:
+        """What is known of replays with these live rows."""
+        seen = self.seen.get(live)
+        if seen is None:
+            seen = self.seen[live] = Seen(StepRecord(live, choice))
+        return seen
+
+    def count_from(self, replays: int, padding_rows: tuple[int, ...]) -> None:
+        """Forget what was seen, and count on from these totals."""
+        self.seen.clear()
+        self.earlier_replays, self.earlier_padding = replays, padding_rows
+
+    @property
+    def replays(self) -> int:
+        return self.earlier_replays + sum(seen.replays for seen in self.seen.values())
+
+    @property
+    def padding_rows(self) -> tuple[int, ...]:
+        """For each axis, rows that all replays computed for nobody."""
+        rows = list(self.earlier_padding or (0,) * self.axes)
+        for live, seen in self.seen.items():
+            for axis in range(self.axes):
+                rows[axis] += seen.replays * (self.padded[axis] - live[axis])
+        return tuple(rows)

@@ -1,0 +1,274 @@
+"""The build of a stage: its buffers, its captured region, what its graphs are bound to.
+
+Steps are in ``stage``, which builds on this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.addresses import Places, places_of
+from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot, offsets_of
+from ppcgc.runtime.backends.base import Backend
+from ppcgc.runtime.bucket import Bucket
+from ppcgc.runtime.carried import Outputs
+from ppcgc.runtime.choice import Reason, StepRecord
+from ppcgc.runtime.crossover import Crossover
+from ppcgc.runtime.errors import BuildError
+from ppcgc.runtime.hooks import HookInfo, Hooks, Made
+from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
+from ppcgc.runtime.layers import LayerRange, check_model_range
+from ppcgc.runtime.place import Place, check_place
+from ppcgc.runtime.report import Report, report_of
+from ppcgc.runtime.slot_info import capture_batch
+from ppcgc.runtime.stale_views import Epoch
+
+InT = TypeVar("InT")
+OutT = TypeVar("OutT")
+
+
+class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
+    """A stage with its buffers and graphs, before any step.
+
+    ``model`` takes the keywords that the spec binds; ``layers`` are the stage's own; ``dtype``
+    is what ``dtype: model`` stands for. Raises BuildError kinds for what does not fit together.
+    """
+
+    family: ClassVar[str]
+    runner: ClassVar[str]
+    place: ClassVar[Place]
+    axes: ClassVar[tuple[str, ...]]
+    columns: ClassVar[tuple[str, ...]]  # the axes, then scalars: what extents stand for
+    counts: ClassVar[Mapping[str, str]]  # column -> batch path of its number
+    fingerprint: ClassVar[str]
+    inputs_type: ClassVar[type[Inputs[Any, Any, Any, Any]]]
+    outputs_type: ClassVar[type[Outputs[Any, Any]]]
+    require_graph: ClassVar[bool] = False
+    compile: ClassVar[str] = "none"
+    hook_table: ClassVar[tuple[HookInfo, ...]] = ()
+    transport: ClassVar[str] = "eager"  # how ranks of other processes hand its boundary on
+
+    # padded extents of every bucket, ascending -> live extents of its capture batch
+    buckets: ClassVar[Mapping[Any, Any]]
+
+    def __init__(
+        self,
+        *,
+        model: Callable[..., object],
+        layers: LayerRange,
+        dims: DimsT,
+        dtype: torch.dtype,
+        backend: Backend,
+    ) -> None:
+        check_place(self.place, layers, type(self).__name__)
+        check_model_range(model, layers)
+        self.model = model
+        self.layers = layers
+        self.dims = dims
+        self.dtype = dtype
+        self.backend = backend
+        self.device = backend.device
+        self.inputs: Inputs[ExtentsT, BatchT, DimsT, SlotsT] = self.inputs_type(
+            dims, dtype, self.device, layers
+        )
+        self.outputs: Outputs[ExtentsT, OutT] = self.outputs_type(dims, dtype, self.device, layers)
+        self.hooks = Hooks()
+        self.arena = DeviceArena(self.device)
+        self.last_step: StepRecord[ExtentsT] | None = None
+        self.eager_steps: dict[Reason, int] = {}
+        self.dropped: dict[ExtentsT, str] = {}  # buckets that a rank could not capture, and why
+        self.compiled: Callable[..., object] | None = None  # graphs run it in the model's place
+        self.compiled_as = "none"
+        self.crossover: Crossover | None = None
+        self._table: dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]] = {}
+        self._host: HostBlock | None = None
+        self._feeds: BuiltStage[ExtentsT, Any, Any, Any, OutT, Any] | None = None
+        self._captured = False
+        self._places: Places = {}
+        self._epoch: Epoch | None = None
+
+    # ------------------------------------------------------------ generated
+
+    @abstractmethod
+    def forward(self, slots: SlotsT, boundary: InT, rows: ExtentsT, made: Made) -> object:
+        """Call the model with the keywords of this place. ``made`` has the hooks' objects."""
+
+    def workspace_bytes(self) -> dict[str, int]:
+        """Bytes of device memory that each hook is given."""
+        return {}
+
+    # ------------------------------------------------------------ by kind of stage
+
+    @abstractmethod
+    def boundary_keys(self) -> int:
+        """How many tensors the stage takes from the one before it."""
+
+    @abstractmethod
+    def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> InT: ...
+
+    @abstractmethod
+    def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None: ...
+
+    # ------------------------------------------------------------ build
+
+    @property
+    def full(self) -> ExtentsT:
+        """The most rows of any bucket, by axis: what buffers are sized for."""
+        columns = zip(*self.buckets, strict=True)
+        kind: Callable[..., ExtentsT] = type(next(iter(self.buckets)))
+        return kind(*(max(column) for column in columns))
+
+    def allocate(self) -> None:
+        """Give every slot, boundary and output its final address. Idempotent.
+
+        See Note [addresses are frozen] in ``arena``.
+        """
+        if self._table:
+            return
+        if self._feeds is not None:
+            self._feeds.allocate()
+            for name, buffer in self._feeds.arena.named("received."):
+                self.arena.adopt(f"handed.{name}", buffer)
+        with torch.inference_mode(False):  # see Note [buffers outlive inference mode] in capture
+            self._table = self._allocated(self.full)
+
+    def _allocated(self, full: ExtentsT) -> dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]]:
+        layouts = {padded: self._host_slots(padded) for padded in self.buckets}
+        nbytes = max(offsets_of(layout)[1] for layout in layouts.values())
+        self._host = HostBlock(self.device, nbytes)
+        table = {}
+        for padded, live in self.buckets.items():
+            self.arena.lay_out(padded)
+            host = BucketHost(self._host, layouts[padded])
+            counts, *views = host.device_views
+            table[padded] = Bucket(
+                padded=padded,
+                live_at_capture=live,
+                host=host,
+                live_counts=counts,
+                slots=self.inputs.allocate(self.arena, tuple(views), padded, full),
+                boundary=self.boundary_buffers(padded, full),
+                outputs=self.outputs.buffers(self.arena, padded, full),
+                axes=len(self.axes),
+            )
+        return table
+
+    def feed(self, later: BuiltStage[ExtentsT, Any, Any, Any, OutT, Any]) -> None:
+        """Write this stage's boundary straight into the slots of the stage after it.
+
+        For stages on one device, before capture: the hand-off then copies nothing. Raises
+        BuildError when the two do not follow each other or their boundary differs.
+        """
+        if self._table:
+            raise BuildError(f"{self} has its buffers already: call feed before capture")
+        if self.layers.end != later.layers.start or self.device != later.device:
+            raise BuildError(
+                f"{self} cannot feed {later}: it ends at layer {self.layers.end} on {self.device}, "
+                f"the other starts at layer {later.layers.start} on {later.device}"
+            )
+        if self.fingerprint != later.fingerprint or self.buckets is not later.buckets:
+            raise BuildError(f"{self} cannot feed {later}: they are of different specs or runners")
+        if self.dims != later.dims or self.dtype != later.dtype:
+            raise BuildError(
+                f"{self} cannot feed {later}: it was built for {self.dims} and {self.dtype}, "
+                f"the other for {later.dims} and {later.dtype}"
+            )
+        self._feeds = later
+
+    def __str__(self) -> str:
+        return f"{self.family}.{self.runner} {self.place.value}, layers {self.layers}"
+
+    def _host_slots(self, padded: ExtentsT) -> tuple[HostSlot, ...]:
+        counts = HostSlot(name="live counts", shape=(len(self.columns),), dtype=torch.int32)
+        return (counts, *self.inputs.host_slots(padded))
+
+    def keys_of_slots(self) -> tuple[str, ...]:
+        """The keys of the boundary that slots show."""
+        return tuple(info.boundary for info in self.inputs.table() if info.boundary is not None)
+
+    def capture_batch(self, live: ExtentsT, padded: ExtentsT) -> BatchT:
+        """A batch with these live counts that is legal for the kernels."""
+        batch: BatchT = capture_batch(
+            self.inputs.table(),
+            self.inputs.shapes(live),
+            dict(zip(self.columns, live, strict=True)),
+            self.counts,
+            self.inputs.capture_fills(padded),
+            self.dtype,
+            self.device,
+        )
+        return batch
+
+    def load_for_capture(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
+        """Load the bucket with its capture batch, by the same function as every step."""
+        live = bucket.live_at_capture
+        batch = self.capture_batch(live, bucket.padded)
+        bucket.host.open()
+        self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
+        if not bucket.made:  # once for each graph key, before its first warm-up
+            bucket.made = self.hooks.made_for(bucket.padded, bucket.slots)
+        self.hooks.load(bucket.slots, batch, live)
+        self.hooks.plan(bucket.made, bucket.slots, batch, live)
+
+    def body(
+        self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], shown: InT | None = None
+    ) -> Callable[[], None]:
+        """The captured region of a bucket: moves, reset the boundary, forward, store.
+
+        ``shown`` is what the forward sees in the place of the bucket's boundary.
+        """
+        boundary = bucket.boundary if shown is None else shown
+
+        def run() -> None:
+            bucket.host.move_in_graph(self.boundary_keys())
+            self.reset_boundary(bucket)
+            result = self.forward(bucket.slots, boundary, bucket.padded, bucket.made)
+            self.outputs.store(result, bucket.outputs, boundary)
+
+        return run
+
+    @property
+    def table(self) -> Mapping[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]]:
+        """The buckets by padded extents."""
+        return self._table
+
+    def mark_captured(self) -> None:
+        """Called by ``capture`` when every bucket has its graph."""
+        self._captured = True
+        self._places = places_of(self)
+
+    @property
+    def places_at_capture(self) -> Places:
+        """Where the graphs read, by name, as it was when they were captured."""
+        return self._places
+
+    @property
+    def captured(self) -> bool:
+        """Whether every bucket has its graph."""
+        return self._captured
+
+    # ------------------------------------------------------------ hooks
+
+    def add_hooks(self, hooks: object) -> None:
+        """Take the hooks of a build, one attribute each, and give them their workspaces."""
+        self.hooks = Hooks.build(self.hook_table, hooks, self.workspace_bytes(), self.device)
+
+    # ------------------------------------------------------------ afterwards
+
+    def report(self) -> Report:
+        """What the runner holds and did: buckets, replays, eager steps, padding rows, bytes."""
+        return report_of(self)
+
+    @property
+    def host_block_bytes(self) -> int:
+        return 0 if self._host is None else self._host.nbytes
+
+    @property
+    def host_bytes(self) -> Tensor | None:
+        """The device side of the host block, None before ``allocate``."""
+        return None if self._host is None else self._host.device_bytes

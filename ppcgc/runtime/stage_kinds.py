@@ -1,0 +1,108 @@
+"""Stages by kind: those that begin a pipeline, and those that take a boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+import torch
+
+from ppcgc.runtime.backends.base import Backend
+from ppcgc.runtime.bucket import Bucket
+from ppcgc.runtime.carried import Incoming
+from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, SlotsT
+from ppcgc.runtime.layers import LayerRange
+from ppcgc.runtime.stage import StageRunner, Step
+
+InT = TypeVar("InT")
+OutT = TypeVar("OutT")
+
+
+class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
+    """A first or only stage: everything it needs is in the batch."""
+
+    def run(self, batch: BatchT) -> OutT:
+        """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
+        return self._run(batch, None)
+
+    def begin(self, batch: BatchT) -> Step[ExtentsT, SlotsT, None]:
+        """Choose and load; slots with `source: caller` may be written until ``finish``."""
+        return self._begin(batch, None)
+
+    def eager(self, batch: BatchT) -> OutT:
+        """The same step without a graph, at live size."""
+        return self.finish(self._begin_eager(batch, None))
+
+    def begin_eager(self, batch: BatchT) -> Step[ExtentsT, SlotsT, None]:
+        """As ``begin``, for a step without a graph whatever its counts."""
+        return self._begin_eager(batch, None)
+
+    def boundary_keys(self) -> int:
+        return 0
+
+    def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> None:
+        return None
+
+    def receive(
+        self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None, live: ExtentsT
+    ) -> None:
+        return None
+
+    def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT]) -> None:
+        return None
+
+    def check_boundary(self, source: None, live: ExtentsT) -> None:
+        return None
+
+
+class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
+    """A middle or last stage: takes the boundary of the stage before it."""
+
+    incoming_type: ClassVar[type[Incoming[Any, Any]]]
+
+    def __init__(
+        self,
+        *,
+        model: Callable[..., object],
+        layers: LayerRange,
+        dims: DimsT,
+        dtype: torch.dtype,
+        backend: Backend,
+    ) -> None:
+        super().__init__(model=model, layers=layers, dims=dims, dtype=dtype, backend=backend)
+        self.incoming: Incoming[ExtentsT, InT] = self.incoming_type(
+            dims, dtype, self.device, layers
+        )
+
+    def run(self, batch: BatchT, boundary: InT) -> OutT:
+        """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
+        return self._run(batch, boundary)
+
+    def begin(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
+        """Choose and load; slots with `source: caller` may be written until ``finish``."""
+        return self._begin(batch, boundary)
+
+    def eager(self, batch: BatchT, boundary: InT) -> OutT:
+        """The same step without a graph, at live size."""
+        return self.finish(self._begin_eager(batch, boundary))
+
+    def begin_eager(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
+        """As ``begin``, for a step without a graph whatever its counts."""
+        return self._begin_eager(batch, boundary)
+
+    def boundary_keys(self) -> int:
+        return len(self.incoming.table(self.full))
+
+    def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> InT:
+        return self.incoming.buffers(self.arena, rows, full)
+
+    def receive(
+        self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT, live: ExtentsT
+    ) -> None:
+        self.incoming.receive(bucket.boundary, source, live, bucket.host)
+
+    def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
+        self.incoming.reset(bucket.boundary, bucket.live_counts, self.columns)
+
+    def check_boundary(self, source: InT, live: ExtentsT) -> InT:
+        return self.incoming.check(source, live)
