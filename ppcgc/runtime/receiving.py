@@ -32,10 +32,19 @@ def receive_rows(slot: Tensor, source: Tensor | None, shape: tuple[int, ...], na
     if any(live > padded for live, padded in zip(shape, slot.shape, strict=True)):
         raise SourceError(f"{name}: {list(shape)} live rows, the bucket has {list(slot.shape)}")
     rows = check_received(source, shape, slot.dtype, slot.device, name)
-    if rows.data_ptr() != slot.data_ptr() or rows.stride() != slot.stride():
+    if rows.data_ptr() != slot.data_ptr():
         for dim, live in enumerate(shape):
             slot = slot.narrow(dim, 0, live)
         slot.copy_(rows)
+    elif any(
+        live > 1 and given != own
+        for live, given, own in zip(shape, rows.stride(), slot.stride(), strict=True)
+    ):
+        raise SourceError(
+            f"{name}: the rows received lie in the slot itself in another order, strides "
+            f"{list(rows.stride())}, the slot has {list(slot.stride())}; send the slot's own rows, "
+            "or rows elsewhere"
+        )
 
 
 def check_received(

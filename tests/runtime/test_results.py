@@ -158,6 +158,20 @@ def test_receiving_takes_the_live_rows_and_nothing_more() -> None:
         receive_rows(slot, torch.ones(3, 2), (2, 2), "boundary.h")
 
 
+def test_the_same_memory_in_another_order_is_not_in_place() -> None:
+    slot = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(
+        SourceError, match=r"in another order, strides \[1, 2\], the slot has \[2, 1\]"
+    ):
+        receive_rows(slot, slot.T, (2, 2), "boundary.h")
+    receive_rows(
+        slot, slot[:1].as_strided((1, 2), (7, 1)), (1, 2), "boundary.h"
+    )  # one row has none
+    assert slot.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    with pytest.raises(SourceError, match="requires grad"):
+        receive_rows(slot, slot.requires_grad_(), (2, 2), "boundary.h")
+
+
 # ---------------------------------------------------------------- resets on the device
 
 

@@ -39,6 +39,7 @@ class FakeBackend:
     ) -> None:
         self.log: list[str] = []
         self.collector: list[bool] = []
+        self.joined = 0  # times that a step was ordered after the one before
         self._counts = {"warm up": 0, "capture": 0}
         self._fail_at, self._error = fail_at, error
 
@@ -57,7 +58,7 @@ class FakeBackend:
             body()
 
     def join_stream(self) -> None:
-        return None
+        self.joined += 1
 
     def capture(self, body: Callable[[], None]) -> Any:
         number = self._note("capture")

@@ -287,6 +287,54 @@ def test_steps_are_counted_with_their_reasons(toy: Any) -> None:
     assert (report.replays, report.eager_steps) == (3, 2)
 
 
+def test_counters_outlive_what_is_remembered_of_steps(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ppcgc.runtime.stage.MOST_KNOWN", 3)
+    (runner,) = toy_stages(toy, 1, backend=FakeBackend())
+    rt.capture([runner])
+    for tokens in (1, 2, 3, 4, 5, 6, 7, 8, 1, 2):
+        runner.run(toy_batch(tokens))
+        assert str(runner.last_step) == f"replay {tokens}→{4 if tokens <= 4 else 8}"
+    runner.finish(runner.begin(toy_batch(16)))
+    assert [(b.replays, b.padding_rows) for b in runner.report().buckets] == [
+        (6, (3 + 2 + 1 + 0 + 3 + 2, 6 * 3)),
+        (4, (3 + 2 + 1 + 0, 4 * 3)),
+        (1, (0, 3)),
+    ]
+
+
+def test_each_part_of_a_step_is_ordered_after_the_step_before(toy: Any) -> None:
+    backend = FakeBackend()
+    (only,) = toy_stages(toy, 1, backend=backend)
+    rt.capture([only])
+    assert backend.joined == 0
+    only.run(toy_batch(3))
+    assert backend.joined == 1
+    step = only.begin(toy_batch(3))
+    assert backend.joined == 2
+    only.finish(step)
+    assert backend.joined == 3, "the caller may finish on another stream than it began on"
+
+
+def test_a_view_of_the_same_live_rows_is_the_same_view(toy: Any) -> None:
+    first, _ = toy_stages(toy, 2)
+    rt.capture([first])
+    once, other, again = (first.run(toy_batch(*lengths)) for lengths in ((3, 2), (4, 2), (2, 3)))
+    assert once is again and other is not once
+    assert [rows.hidden_states.shape[0] for rows in (once, other, again)] == [5, 6, 5]
+
+
+def test_a_copy_is_made_at_each_step(toy: Any) -> None:
+    (only,) = toy_stages(toy, 1)
+    rt.capture([only])
+    kept = only.run(toy_batch(3, 2, seed=1))
+    wanted = {field.name: getattr(kept, field.name).clone() for field in dataclasses.fields(kept)}
+    other = only.run(toy_batch(3, 2, seed=2))
+    assert other is not kept
+    assert torch.equal(kept.kept, wanted["kept"]) and not torch.equal(other.kept, kept.kept)
+
+
 def test_the_report_measures_bytes(toy: Any) -> None:
     runners = toy_stages(toy, 2)
     before = runners[0].report()
