@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from benchmarks.compare import measure
+from benchmarks.compare import WrongOutputsError, measure
 from benchmarks.environment import environment
-from benchmarks.peers import PEERS, open_peers
+from benchmarks.peers import PEERS, close_peers, open_peers
 from benchmarks.peers.listing import ON_CPU
 from benchmarks.results import save
 from benchmarks.scenario import scenario
@@ -27,7 +27,8 @@ def bench(
 ) -> tuple[str, dict[str, Any]]:
     """The tables, and the figures behind them. Without a GPU the tiny stage is measured.
 
-    Raises UnknownPeerError, and WrongOutputsError when a peer's outputs are not eager's.
+    A peer that is wrong or breaks on a case is left out there, and the text says so. Raises
+    UnknownPeerError, and WrongOutputsError when that peer is a runner of ours.
     """
     unknown = [name for name in peers if name not in PEERS]
     if unknown:
@@ -39,23 +40,29 @@ def bench(
     say(f"{stage.shape.name} on {stage.device}")
     chosen = list(open_peers(stage, peers or (ON_CPU if small else PEERS), say))
     try:
-        rows = [row.data() for row in measure(stage, chosen, rounds=2 if small else 3)]
+        measured = measure(stage, chosen, rounds=2 if small else 3)
     finally:
-        for peer in chosen:
-            peer.close()
+        close_peers(stage, chosen, say)
+    rows = measured.data()
     data = {
         "environment": environment(),
         "stage": stage.shape.name,
         "does": {peer.name: peer.does for peer in chosen},
         "peers": rows,
+        "problems": [str(problem) for problem in measured.problems],
     }
     if out is not None:
         save(data, out)
-    return _text(rows, small), data
+    ours = [str(one) for one in measured.problems if one.peer.startswith("ppcgc")]
+    if ours:
+        raise WrongOutputsError("\n".join(ours))
+    return _text(data, small), data
 
 
-def _text(rows: list[dict[str, Any]], small: bool) -> str:
+def _text(data: dict[str, Any], small: bool) -> str:
+    rows = data["peers"]
     parts = [
+        *data["problems"],
         "host microseconds of a step, by padded tokens",
         peers_table(rows, "host_us"),
         "\nmilliseconds of a step in a stream of steps",

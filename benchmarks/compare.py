@@ -52,50 +52,138 @@ class WrongOutputsError(Exception):
     """A peer's outputs differ from eager's: its figures would be worth nothing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A peer that could not be measured on a case: wrong outputs, or an error of its own."""
+
+    peer: str
+    case: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.peer} left out at {self.case}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """``rows`` of what ran, ``problems`` of what did not."""
+
+    rows: tuple[Row, ...]
+    problems: tuple[Problem, ...]
+
+    def data(self) -> list[dict[str, Any]]:
+        return [row.data() for row in self.rows]
+
+
 def check(scenario: Scenario, peer: Peer, case: Case) -> float:
     """The error of the peer's outputs against eager. Raises WrongOutputsError."""
     made = [rows.clone() for rows in peer.outputs(case)]
     wanted = scenario.eager(case)
     error = error_of(made, wanted)
     if error > TOLERANCE[scenario.shape.dtype]:
-        raise WrongOutputsError(f"{peer.name}, {case}: relative error {error:.3g} against eager")
+        raise WrongOutputsError(
+            f"wrong outputs, relative error {error:.3g} against eager, {where(made, wanted)}"
+        )
     return error
+
+
+def where(made: Sequence[Tensor], wanted: Sequence[Tensor]) -> str:
+    """What is wrong, for people: the largest difference, how many rows, the first of them."""
+    differences = [
+        (one.float() - other.float()).abs().amax(1)
+        for one, other in zip(made, wanted, strict=True)
+    ]
+    worst = torch.stack(differences).nan_to_num(nan=float("inf")).amax(0)
+    off = (worst > 0.1 * max(other.float().abs().max().item() for other in wanted)).nonzero()
+    first = f", the first is {int(off[0])}" if len(off) else ""
+    return (
+        f"max diff {worst.max().item():.3g}; {len(off)} of {len(worst)} live rows far off{first}"
+    )
 
 
 def measure(
     scenario: Scenario, peers: Sequence[Peer], *, rounds: int = 3, seconds: float = 0.12
-) -> list[Row]:
-    """All peers on all cases. Peers take turns within a round, so that drift hits all alike."""
-    rows = []
-    raw = next((peer for peer in peers if peer.name == "raw"), None)
+) -> Measured:
+    """All peers on all cases. Peers take turns within a round, so that drift hits all alike.
+
+    A peer with wrong outputs, or one that raises, is left out of that case; the others go on.
+    """
+    rows: list[Row] = []
+    problems: list[Problem] = []
     for case in scenario.cases:
-        reference = None if raw is None else [rows.clone() for rows in raw.outputs(case)]
-        streams: dict[str, list[float]] = {peer.name: [] for peer in peers}
-        errors, same = {}, {}
-        for peer in peers:
-            errors[peer.name] = check(scenario, peer, case)
-            same[peer.name] = None if reference is None else _equal(peer.outputs(case), reference)
+        turns = Turns(scenario, peers, case)
+        turns.check_all()
         for _ in range(rounds):
-            for peer in peers:
-                streams[peer.name].append(stream_ms(scenario, peer.step(case), seconds))
-        for peer in peers:
-            step, times = peer.step(case), streams[peer.name]
-            middle = statistics.median(times)
-            rows.append(
-                Row(
-                    peer=peer.name,
-                    live=case.live,
-                    bucket=case.bucket,
-                    host_us=host_us(scenario, step),
-                    stream_ms=middle,
-                    stream_spread=(max(times) - min(times)) / middle,
-                    device_ms=device_ms(scenario, step),
-                    error=errors[peer.name],
-                    bitwise=same[peer.name],
-                )
-            )
-    return rows
+            turns.stream_all(seconds)
+        rows += turns.rows()
+        problems += turns.problems
+    return Measured(rows=tuple(rows), problems=tuple(problems))
 
 
-def _equal(made: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    return all(torch.equal(one, other) for one, other in zip(made, wanted, strict=True))
+class Turns:
+    """The peers that still run on one case, and what is known of them."""
+
+    def __init__(self, scenario: Scenario, peers: Sequence[Peer], case: Case) -> None:
+        self.scenario, self.case = scenario, case
+        self.running = list(peers)
+        self.problems: list[Problem] = []
+        self.errors: dict[str, float] = {}
+        self.bitwise: dict[str, bool | None] = {}
+        self.streams: dict[str, list[float]] = {peer.name: [] for peer in peers}
+
+    def each(self, act: Callable[[Peer], None]) -> None:
+        """Do something with every peer; one that raises is left out from here on."""
+        for peer in list(self.running):
+            try:
+                act(peer)
+            except Exception as problem:
+                kind = "" if isinstance(problem, WrongOutputsError) else type(problem).__name__
+                first_line = (str(problem).splitlines() or [""])[0]
+                what = ": ".join(filter(None, (kind, first_line)))
+                self.problems.append(Problem(peer=peer.name, case=str(self.case), what=what))
+                self.running.remove(peer)
+
+    def check_all(self) -> None:
+        """Outputs against eager's, and bit for bit against those of ``raw``."""
+        reference: list[Tensor] = []
+
+        def keep(peer: Peer) -> None:
+            if peer.name == "raw":
+                reference.extend(rows.clone() for rows in peer.outputs(self.case))
+
+        def compare(peer: Peer) -> None:
+            self.errors[peer.name] = check(self.scenario, peer, self.case)
+            made = peer.outputs(self.case) if reference else ()
+            equal = all(torch.equal(*pair) for pair in zip(made, reference, strict=True))
+            self.bitwise[peer.name] = equal if reference else None
+
+        self.each(keep)
+        self.each(compare)
+
+    def stream_all(self, seconds: float) -> None:
+        def stream(peer: Peer) -> None:
+            took = stream_ms(self.scenario, peer.step(self.case), seconds)
+            self.streams[peer.name].append(took)
+
+        self.each(stream)
+
+    def rows(self) -> list[Row]:
+        """One of each peer that got this far."""
+        made: list[Row] = []
+        self.each(lambda peer: made.append(self._row(peer)))
+        return made
+
+    def _row(self, peer: Peer) -> Row:
+        step, times = peer.step(self.case), self.streams[peer.name]
+        middle = statistics.median(times)
+        return Row(
+            peer=peer.name,
+            live=self.case.live,
+            bucket=self.case.bucket,
+            host_us=host_us(self.scenario, step),
+            stream_ms=middle,
+            stream_spread=(max(times) - min(times)) / middle,
+            device_ms=device_ms(self.scenario, step),
+            error=self.errors[peer.name],
+            bitwise=self.bitwise[peer.name],
+        )

@@ -25,7 +25,7 @@ from benchmarks.compare import measure
 from benchmarks.environment import environment
 from benchmarks.host_parts import host_parts
 from benchmarks.memory import growth, memory
-from benchmarks.peers import open_peers
+from benchmarks.peers import close_peers, open_peers
 from benchmarks.peers.ours import Ours
 from benchmarks.results import save
 from benchmarks.scenario import Scenario, scenario
@@ -89,13 +89,17 @@ def compare_group(key: str, names: Sequence[str]) -> Part:
 
     def act(scenario: Scenario, run: Run) -> None:
         peers = list(open_peers(scenario, names, run.say))
+        does = {peer.name: peer.does for peer in peers}
         try:
-            rows = [row.data() for row in measure(scenario, peers, rounds=3, seconds=0.1)]
+            measured = measure(scenario, peers, rounds=3, seconds=0.1)
         finally:
-            for peer in peers:
-                peer.close()
-        run.data[key] = rows
-        run.data.setdefault("does", {}).update({peer.name: peer.does for peer in peers})
+            close_peers(scenario, peers, run.say)
+            peers.clear()
+        run.data[key] = rows = measured.data()
+        run.data.setdefault("does", {}).update(does)
+        run.data.setdefault("problems", []).extend(map(str, measured.problems))
+        for problem in measured.problems:
+            run.say(str(problem))
         run.say("host microseconds of a step\n" + peers_table(rows, "host_us"))
         run.say("milliseconds of a step in a stream\n" + peers_table(rows, "stream_ms"))
         run.say("the same over raw\n" + peers_table(rows, "stream_ms", over="raw"))

@@ -149,6 +149,8 @@ def _settings(planned: RunnerPlan) -> Iterator[Code]:
         yield code("transport = {}", literal(runner.transport))
     if runner.compile != "none":
         yield code("compile = {}", literal(runner.compile))
+    if runner.overlaps:
+        yield _names("overlaps", runner.overlaps)
 
 
 def _rings(tensors: tuple[OutputView, ...]) -> Code | None:

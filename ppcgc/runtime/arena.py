@@ -14,6 +14,8 @@ Note [bytes belong to one bucket]
 from __future__ import annotations
 
 import ctypes
+import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -22,6 +24,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.dims import check_shape
+from ppcgc.runtime.host_copy import finish_copies, open_copy
 from ppcgc.runtime.host_rows import HostRows
 from ppcgc.runtime.receiving import receive_rows
 from ppcgc.runtime.row_moves import KEPT, TABLE_BYTES, BucketMoves, open_mover
@@ -51,10 +54,12 @@ class HostSlot:
 
     @property
     def nbytes(self) -> int:
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count * self.dtype.itemsize
+        return bytes_of_shape(self.shape, self.dtype)
+
+
+def bytes_of_shape(shape: Sequence[int], dtype: torch.dtype) -> int:
+    """Bytes of a contiguous tensor."""
+    return math.prod(shape) * dtype.itemsize
 
 
 def offsets_of(slots: Sequence[HostSlot]) -> tuple[tuple[int, ...], int]:
@@ -69,10 +74,14 @@ def offsets_of(slots: Sequence[HostSlot]) -> tuple[tuple[int, ...], int]:
 
 def view_bytes(block: Tensor, offset: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """A typed view of some bytes of a uint8 block."""
-    count = 1
-    for extent in shape:
-        count *= extent
-    return block[offset : offset + count * dtype.itemsize].view(dtype).view(shape)
+    return block[offset : offset + bytes_of_shape(shape, dtype)].view(dtype).view(shape)
+
+
+def first_rows(buffer: Tensor, shape: Sequence[int]) -> Tensor:
+    """The view of a buffer that has ``shape`` and begins where the buffer does."""
+    for dim, extent in enumerate(shape):
+        buffer = buffer.narrow(dim, 0, extent)
+    return buffer
 
 
 def bytes_of(block: Tensor) -> memoryview[int]:
@@ -87,12 +96,21 @@ class DeviceArena:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._buffers: dict[str, Tensor] = {}
-        self._adopted: set[str] = set()
+        self._foreign: set[str] = set()  # buffers that lie in memory which is not this arena's
+        self._lent: dict[str, Tensor] = {}  # bytes for buffers that are not made yet
 
     def adopt(self, name: str, buffer: Tensor) -> None:
         """Use memory of another stage's arena under this name; before the first ``rows``."""
         self._buffers[name] = buffer
-        self._adopted.add(name)
+        self._foreign.add(name)
+
+    def lend(self, name: str, memory: Tensor) -> None:
+        """Let a buffer lie in these bytes, which others use as well; before its first ``rows``."""
+        self._lent[name] = memory
+
+    def is_placed(self, name: str) -> bool:
+        """Whether it is settled already where a buffer lies."""
+        return name in self._buffers
 
     def rows(
         self,
@@ -108,12 +126,14 @@ class DeviceArena:
         """
         buffer = self._buffers.get(name)
         if buffer is None:
-            sound = check_shape(name, full)
-            buffer = torch.full(sound, initial, dtype=dtype, device=self._device)
+            sound, memory = check_shape(name, full), self._lent.get(name)
+            if memory is None:
+                buffer = torch.full(sound, initial, dtype=dtype, device=self._device)
+            else:
+                buffer = view_bytes(memory, 0, sound, dtype)
+                self._foreign.add(name)
             self._buffers[name] = buffer
-        for dim, extent in enumerate(shape):
-            buffer = buffer.narrow(dim, 0, extent)
-        return buffer
+        return first_rows(buffer, shape)
 
     def host_rows(
         self, name: str, shape: tuple[int, ...], full: tuple[int, ...], dtype: torch.dtype
@@ -121,11 +141,8 @@ class DeviceArena:
         """As ``rows``, in host memory: slots and twins that only host code reads."""
         buffer = self._buffers.get(name)
         if buffer is None:
-            buffer = torch.zeros(check_shape(name, full), dtype=dtype)
-            self._buffers[name] = buffer
-        for dim, extent in enumerate(shape):
-            buffer = buffer.narrow(dim, 0, extent)
-        return buffer
+            buffer = self._buffers[name] = torch.zeros(check_shape(name, full), dtype=dtype)
+        return first_rows(buffer, shape)
 
     def lay_out(self, bucket: tuple[int, ...]) -> None:
         """What is asked for from here on belongs to this bucket. All share one address here."""
@@ -140,9 +157,9 @@ class DeviceArena:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arena's own buffers, adopted ones left out."""
+        """Bytes of the arena's own buffers, adopted and lent ones left out."""
         return sum(
-            buffer.nbytes for name, buffer in self._buffers.items() if name not in self._adopted
+            buffer.nbytes for name, buffer in self._buffers.items() if name not in self._foreign
         )
 
 
@@ -150,26 +167,56 @@ def _new_event(_: int) -> torch.cuda.Event:
     return torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
 
 
+def block_bytes(device: torch.device, nbytes: int) -> int:
+    """Bytes of a block whose slots take ``nbytes``: a table of moves follows them on a GPU."""
+    return nbytes + (TABLE_BYTES if open_mover(device) is not None else 0)
+
+
 class HostBlock:
     """The block of host-filled slots of a runner: a ring of host copies and one device copy.
 
     Note [the host ring]
         The copy to a GPU is asynchronous: the host bytes must not change before it is done. The
-        ring has an event for each entry, and an entry is written again only after its event.
+        ring has two halves and an event for each, recorded when the ring leaves the half: behind
+        the copies of all its entries. The half is entered again only after its event. An event
+        for each entry would cost as much as the copy.
     """
 
-    def __init__(self, device: torch.device, nbytes: int, entries: int = 2) -> None:
+    def __init__(
+        self,
+        device: torch.device,
+        nbytes: int,
+        entries: int | None = None,
+        device_bytes: Tensor | None = None,
+    ) -> None:
+        """``device_bytes`` are ``block_bytes`` of memory that others use as well."""
         on_gpu = device.type == "cuda"
+        entries = entries or (8 if on_gpu else 2)  # a CPU copies at once: two show what is stale
         self.mover = open_mover(device)
-        nbytes += TABLE_BYTES if self.mover is not None else 0
-        self.device_bytes = torch.zeros(nbytes, dtype=torch.uint8, device=device)
+        nbytes = block_bytes(device, nbytes)
+        if device_bytes is None:
+            device_bytes = torch.zeros(nbytes, dtype=torch.uint8, device=device)
+        self.device_bytes = device_bytes
         self.host_bytes = tuple(
             torch.zeros(nbytes, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(entries)
         )
-        self.events: tuple[torch.cuda.Event, ...] = (
-            tuple(map(_new_event, range(entries))) if on_gpu else ()
+        self.copy = open_copy(device)
+        if on_gpu:
+            weakref.finalize(self, finish_copies, device).atexit = False
+        self.turn = entries - 1
+        self._half = entries // 2
+        self._events: tuple[torch.cuda.Event, ...] = (
+            tuple(map(_new_event, range(2))) if on_gpu else ()
         )
-        self.turn = 0
+
+    def next_entry(self) -> int:
+        """The entry that is written next; waits until no copy reads it any more."""
+        self.turn = turn = (self.turn + 1) % len(self.host_bytes)
+        if self._events and turn % self._half == 0:
+            entered = turn // self._half
+            self._events[1 - entered].record()
+            self._events[entered].synchronize()
+        return turn
 
     @property
     def nbytes(self) -> int:
@@ -218,10 +265,7 @@ class BucketHost:
 
     def begin(self) -> tuple[HostRows, ...]:
         """The next entry of the ring, holding this bucket's padding everywhere."""
-        block = self._block
-        block.turn = turn = (block.turn + 1) % len(self._entries)
-        if block.events:
-            block.events[turn].synchronize()
+        turn = self._block.next_entry()
         self._bytes[turn][:] = self._image
         return self._entries[turn]
 
@@ -254,9 +298,7 @@ class BucketHost:
         in_graph = self._in_graph and moves.fit_the_graph()
         table = moves.write_table(turn, in_graph=in_graph)
         device_bytes, host_bytes = self._with_table(turn, table) if table else self._copies[turn]
-        device_bytes.copy_(host_bytes, non_blocking=True)
-        if self._block.events:
-            self._block.events[turn].record()
+        self._block.copy(device_bytes, host_bytes)
         if not in_graph:
             moves.run()
 

@@ -29,6 +29,7 @@ class Seen(Generic[ExtentsT, OutT]):
 
     record: StepRecord[ExtentsT]
     outputs: OutT | None = None  # cut to the live rows, where a cut can be given out again
+    in_place: object = None  # the boundary whose rows were found in the bucket's own slots
     replays: int = 0
 
 

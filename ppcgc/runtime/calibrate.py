@@ -14,7 +14,7 @@ import torch
 
 from ppcgc.runtime.choice import Choice
 from ppcgc.runtime.crossover import BucketTimes, Crossover, least_live
-from ppcgc.runtime.errors import NotCapturedError, PpcgcError
+from ppcgc.runtime.errors import BuildError, NotCapturedError, PpcgcError
 from ppcgc.runtime.stage import StageRunner
 from ppcgc.runtime.stage_kinds import EntryStage, LaterStage
 
@@ -45,13 +45,21 @@ class StreamClock:
         start = perf_counter()
         for _ in range(count):
             step()
+        self.wait()
+        return (perf_counter() - start) / count
+
+    def wait(self) -> None:
+        """Until the device has done all of it."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-        return (perf_counter() - start) / count
+
+    def repeats(self, each: float) -> int:
+        """How often a step of ``each`` seconds is run in one stream."""
+        return max(3, min(200, round(self.budget / max(1e-7, each) / 3)))
 
     def seconds(self, step: Callable[[], object]) -> float:
         self._stream(step, 2)  # kernels are loaded at their first call
-        count = max(3, min(200, round(self.budget / max(1e-7, self._stream(step, 2)) / 3)))
+        count = self.repeats(self._stream(step, 2))
         return min(self._stream(step, count) for _ in range(3))
 
 
@@ -63,17 +71,22 @@ def calibrate(
 ) -> tuple[Crossover, ...]:
     """Time every bucket and eager at a few live sizes; steps that eager wins then run eagerly.
 
-    For captured runners of one process. Stages of one runner are measured one after the other
+    For captured runners of one process; ranks of a pipeline use ``Pipeline.calibrate``. Stages of one runner are measured one after the other
     and added up, for they all take the same path. Such a step is recorded with
     ``Reason.SLOWER``. A runner with ``require_graph`` is left as it is. Batches are those of
     capture: they write reserved rows of the state alone. ``runner.use_calibration(None)`` takes
     it back, and ``use_calibration(kept)`` applies one that was kept, so that a build can be
-    repeated exactly. Raises NotCapturedError.
+    repeated exactly. Raises NotCapturedError, BuildError for a rank's runner.
     """
     say = progress or _silent
     for runner in runners:
         if not runner.captured:
             raise NotCapturedError(f"{runner}: capture it before it is calibrated")
+        if runner.among_ranks:
+            raise BuildError(
+                f"{runner}: other ranks have its other stages, and all must take one path; use the "
+                "`calibrate` of its pipeline"
+            )
     names = dict.fromkeys((runner.family, runner.runner) for runner in runners)
     found = []
     for name in names:
@@ -82,7 +95,7 @@ def calibrate(
             say(f"{'.'.join(name)} always replays: `require_graph: true`")
             continue
         with counters_kept(stages):
-            crossover = _measure(stages, clock or StreamClock(stages[0].device), say)
+            crossover = measure(stages, clock or StreamClock(stages[0].device), say)
         for stage in stages:
             stage.use_calibration(crossover)
         found.append(crossover)
@@ -113,25 +126,36 @@ def counters_kept(stages: Sequence[AnyRunner]) -> Iterator[None]:
                 stage.table[padded].count_from(replays, padding)
 
 
-def _measure(stages: Sequence[AnyRunner], clock: Clock, say: Progress) -> Crossover:
+def measure(
+    stages: Sequence[AnyRunner],
+    clock: Clock,
+    say: Progress,
+    reduced: Callable[[Sequence[float]], Sequence[float]] = tuple,
+) -> Crossover:
+    """The crossover of one runner, whose ``stages`` here are added up.
+
+    ``reduced`` makes the seconds of this process those of all processes, in the same order.
+    """
     runner = stages[0]
     for stage in stages:
         stage.use_calibration(None)
     column = varied_column(tuple(runner.buckets))
-    times = []
+    sizes, seconds = [], []
     for padded in sorted(runner.buckets):
         if any(padded in stage.dropped for stage in stages):
             continue
         say(f"calibrate {runner.family}.{runner.runner} {runner.columns[column]} {padded[column]}")
         lives = list(live_sizes(runner, padded, column))
-        replay = sum(clock.seconds(step_of(stage, lives[-1], padded, True)) for stage in stages)
-        eager = tuple(
-            (
-                live[column],
-                sum(clock.seconds(step_of(stage, live, padded, False)) for stage in stages),
+        sizes.append((padded, [live[column] for live in lives]))
+        for live, replays in [(lives[-1], True), *((live, False) for live in lives)]:
+            seconds.append(
+                sum(clock.seconds(step_of(stage, live, padded, replays)) for stage in stages)
             )
-            for live in lives
-        )
+    all_seconds = iter(reduced(seconds))
+    times = []
+    for padded, rows in sizes:
+        replay = next(all_seconds)
+        eager = tuple((live, next(all_seconds)) for live in rows)
         least = least_live(replay, eager)
         times.append(BucketTimes(padded=tuple(padded), replay=replay, eager=eager, least=least))
     return Crossover(

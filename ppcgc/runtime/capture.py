@@ -24,6 +24,7 @@ from ppcgc.runtime.collecting import garbage_held
 from ppcgc.runtime.compiling import first_to_compile, forward_compiled, prepare
 from ppcgc.runtime.errors import BuildError, CaptureError, PpcgcError
 from ppcgc.runtime.recording import all_keys_read
+from ppcgc.runtime.sharing import share as share_memory
 from ppcgc.runtime.stage import StageRunner
 
 AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
@@ -38,16 +39,18 @@ def capture(
     *,
     order: str = "descending",
     compile: str | None = None,
+    share: bool = False,
     progress: Progress | None = None,
 ) -> None:
     """Capture all buckets of all ``runners``; they share their backend's pool.
 
     ``compile`` (none, inductor) overrides what the specs say; see Note [compiled once for all
-    buckets] in ``compiling``. ``progress`` is called with a line of text for each bucket. Graphs
-    that a runner has already are closed first, so that two sets never share the memory. An error
-    of a bucket names the runner and the bucket: what ppcgc refuses keeps its kind, an error of
-    the model itself becomes CaptureError. What was captured so far is closed then; the runners
-    can still run eagerly.
+    buckets] in ``compiling``. ``share`` puts runners of a stage that do not overlap into the same
+    memory (see ``sharing``): an output is then a view until the next run of any of them.
+    ``progress`` is called with a line of text for each bucket. Graphs that a runner has already
+    are closed first, so that two sets never share the memory. An error of a bucket names the
+    runner and the bucket: what ppcgc refuses keeps its kind, an error of the model itself becomes
+    CaptureError. What was captured so far is closed then; the runners can still run eagerly.
     """
     if order not in ORDERS:
         raise BuildError(f"order {order!r}: one of {', '.join(ORDERS)}")
@@ -58,6 +61,9 @@ def capture(
     for runner in runners:
         runner.close()
         runner.dropped.clear()
+    if share:
+        share_memory(runners)
+    for runner in runners:
         runner.allocate()
     # Note [buffers outlive inference mode]
     # What is made under torch.inference_mode() can never be written outside of it, and slots,

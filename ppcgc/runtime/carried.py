@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import BucketHost, DeviceArena
+from ppcgc.runtime.arena import BucketHost, DeviceArena, bytes_of_shape
 from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.receiving import check_received
@@ -54,6 +54,13 @@ class Tensors(ABC, Generic[RowsT_contra, HeldT]):
     @abstractmethod
     def held(self, of: Mapping[str, Tensor]) -> HeldT:
         """The typed object of these tensors."""
+
+    def rewritten(self, full: RowsT_contra) -> dict[str, int]:
+        """Bytes of each buffer that every replay rewrites whole, by its name in the arena."""
+        return {
+            f"{self.prefix}.{info.name}": bytes_of_shape(info.shape, info.dtype)
+            for info in self.table(full)
+        }
 
     def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> HeldT:
         """Views, of a bucket's padded shape, of buffers that all buckets share."""

@@ -175,6 +175,7 @@ class HostRows:
         "_rest",
         "_row_bytes",
         "_rows",
+        "_taking",
         "_unsigned",
         "name",
         "tensor",
@@ -187,6 +188,8 @@ class HostRows:
         self._dtype = tensor.dtype
         self._rest = tuple(tensor.shape[1:])
         self._ints, self._unsigned = _integers(tensor)
+        # bytes are text and no rows, though Python would take them as integers of this size
+        self._taking: Any = self._ints if tensor.dtype is not torch.uint8 else None
         self._address = tensor.data_ptr()
         self._rows = rows = tensor.shape[0] if tensor.dim() else 1
         self._row_bytes = tensor.nbytes // rows if rows else 0
@@ -205,16 +208,17 @@ class HostRows:
         dimensions.
         """
         rows: Any = source
-        if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
-            ints = self._ints
-            if ints is not None and live <= self._rows and type(rows) is not bytes:
+        if type(rows) is not Tensor:
+            if live <= self._rows:
                 try:  # see Note [arrays are read through the buffer protocol]
-                    ints[:live] = array(ints.format, rows) if type(rows) is list else rows
+                    self._taking[:live] = rows
                     return
-                except (TypeError, ValueError, OverflowError):
-                    pass  # the long way takes it, or says what is wrong
+                except (TypeError, ValueError):
+                    if self._put_list(rows, live):
+                        return  # else the long way takes it, or says what is wrong
             if self._put_buffer(source, live):
                 return
+        if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
             rows = as_host_tensor(source, self._dtype, self.name, cast=cast)
         if broadcast and live <= self.tensor.shape[self._dim]:
             rows = spread_over(rows, self.tensor.narrow(self._dim, 0, live).shape)
@@ -224,6 +228,17 @@ class HostRows:
             ctypes.memmove(self._address, rows.data_ptr(), live * self._row_bytes)
         else:
             self.tensor.narrow(self._dim, 0, live).copy_(rows)
+
+    def _put_list(self, source: Any, live: int) -> bool:
+        """Write a list of integers that fit; False leaves it to ``put``."""
+        ints = self._ints
+        if ints is None or type(source) not in (list, tuple) or len(source) != live:
+            return False
+        try:
+            ints[:live] = array(ints.format, source)
+        except (OverflowError, TypeError):
+            return False
+        return True
 
     def _put_buffer(self, source: Any, live: int) -> bool:
         """Copy an array's bytes where it fits as it is; False leaves it to ``put``."""

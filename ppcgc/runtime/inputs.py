@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import BucketHost, DeviceArena, HostSlot
+from ppcgc.runtime.arena import BucketHost, DeviceArena, HostSlot, bytes_of_shape
 from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.slot_info import SlotInfo
@@ -91,6 +91,18 @@ class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
             for info in self.facts
             if info.in_block
         )
+
+    def rewritten(self, full: ExtentsT) -> dict[str, int]:
+        """Bytes of each slot of one address that every load rewrites whole, by name in the arena.
+
+        Not those of the block; received keys are for ``Incoming`` to tell.
+        """
+        whole = self.shapes(full)
+        return {
+            f"slot.{info.name}": bytes_of_shape(whole[info.name], info.dtype or self.dtype)
+            for info in self.facts
+            if info.rewritten and not info.in_block
+        }
 
     def allocate(
         self, arena: DeviceArena, host: tuple[Tensor, ...], rows: ExtentsT, full: ExtentsT

@@ -49,6 +49,8 @@ class Report:
     hooks: tuple[HookReport, ...] = ()
     compile: str = "none"  # what runs inside the graphs in the model's place
     calibration: str | None = None
+    shares_with: tuple[str, ...] = ()  # runners whose steps write the same memory
+    shared_bytes: int = 0  # of that memory, which is counted nowhere else
 
     @property
     def replays(self) -> int:
@@ -57,6 +59,10 @@ class Report:
     @property
     def eager_steps(self) -> int:
         return sum(count for _, count in self.eager)
+
+    def _sharing(self) -> list[str]:
+        names = ", ".join(self.shares_with)
+        return [f"memory shared with {names}: {self.shared_bytes:,} bytes"] if names else []
 
     def __str__(self) -> str:
         head = ["bucket", "graph", "steps", "replays", *(f"padding {a}" for a in self.axes)]
@@ -91,6 +97,7 @@ class Report:
                 *([] if self.calibration is None else [self.calibration]),
                 f"bytes: slots and outputs {self.slot_bytes:,}, host block "
                 f"{self.host_block_bytes:,}, shared pool {self.pool_bytes:,}",
+                *self._sharing(),
             ]
         )
 
@@ -119,6 +126,8 @@ def report_of(runner: BuiltStage[Any, Any, Any, Any, Any, Any]) -> Report:
         pool_bytes=runner.backend.pool_bytes(),
         backend=runner.backend.name,
         compile=runner.compiled_as,
+        shares_with=() if runner.shared is None else runner.shared.others(runner),
+        shared_bytes=0 if runner.shared is None else runner.shared.nbytes,
         calibration=None if runner.crossover is None else str(runner.crossover),
         hooks=tuple(
             HookReport(name=hook.info.name, plans=hook.plans, plan_seconds=hook.plan_seconds)

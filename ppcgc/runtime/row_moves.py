@@ -19,7 +19,6 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -46,7 +45,6 @@ TABLE_BYTES = (1 + MOST_MOVES) * FIELDS * 8
 MOST_PROGRAMS = 256  # for each move; a program does block after block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Destination:
     """What does not change about a slot of one bucket.
 
@@ -54,56 +52,61 @@ class Destination:
     ``KEPT`` for rows that are left alone.
     """
 
-    slot: Tensor
-    address: int
-    nbytes: int
-    rows: int
-    row_bytes: int
-    rest: tuple[int, ...]  # extents after the padded one
-    tail: Tail
-    pattern: int  # eight bytes of tail, as a signed integer
+    __slots__ = (
+        "_address",
+        "_bits",
+        "_device",
+        "_dtype",
+        "_movable",
+        "_pattern",
+        "_rest",
+        "_row_bytes",
+        "_rows",
+        "nbytes",
+        "slot",
+        "tail",
+    )
 
-    @classmethod
-    def of(cls, slot: Tensor, tail: Tail) -> Destination:
-        return cls(
-            slot=slot,
-            address=slot.data_ptr(),
-            nbytes=slot.nbytes,
-            rows=slot.shape[0],
-            row_bytes=slot.nbytes // slot.shape[0] if slot.shape[0] else 0,
-            rest=tuple(slot.shape[1:]),
-            tail=tail,
-            pattern=0 if tail is None or tail is KEPT else pattern_of(tail, slot.dtype),
-        )
+    def __init__(self, slot: Tensor, tail: Tail) -> None:
+        self.slot = slot
+        self.tail = tail
+        self.nbytes = slot.nbytes
+        self._movable = slot.dtype.itemsize <= WIDEST and self.nbytes < 2**31
+        self._rows = rows = slot.shape[0]
+        self._rest = tuple(slot.shape[1:])
+        self._dtype, self._device = slot.dtype, slot.get_device()
+        self._address = slot.data_ptr()
+        self._row_bytes = self.nbytes // rows if rows else 0
+        self._bits = self._address | self._row_bytes  # rows begin where both allow
+        self._pattern = 0 if tail is None or tail is KEPT else pattern_of(tail, slot.dtype)
 
     def takes(self, source: Any, live: int) -> bool:
         """Whether the kernel can move this source as it is."""
-        slot = self.slot
         return (
             type(source) is Tensor
-            and source.dtype is slot.dtype
-            and source.shape == (live, *self.rest)
-            and live <= self.rows
-            and source.device == slot.device
-            and not source.requires_grad
+            and source.dtype is self._dtype
+            and source.shape == (live, *self._rest)
+            and source.get_device() == self._device
             and source.is_contiguous()
-            and slot.dtype.itemsize <= WIDEST
-            and self.nbytes < 2**31
+            and not source.requires_grad
+            and live <= self._rows
+            and self._movable
         )
 
     def entry(self, source: Tensor, live: int) -> tuple[int, ...]:
         """The move's row of the table; sizes are in words of the width that all of it allows."""
-        address, live_bytes = source.data_ptr(), live * self.row_bytes
+        address, row_bytes = source.data_ptr(), self._row_bytes
+        live_bytes = live * row_bytes
         nbytes = live_bytes if self.tail is KEPT else self.nbytes
-        together = self.address | address | live_bytes | nbytes | self.row_bytes | WIDEST
+        together = self._bits | address | live_bytes | nbytes | WIDEST
         width = together & -together  # the largest power of two that divides them all
         return (
-            self.address,
+            self._address,
             address,
             live_bytes // width,
             nbytes // width,
-            self.row_bytes // width,
-            self.pattern,
+            row_bytes // width,
+            self._pattern,
             self.tail is None,
             width,
         )
@@ -182,7 +185,7 @@ class BucketMoves:
         """Leave the move to the kernel; False where that does not take this source."""
         known = self._known.get(name)
         if known is None or known.slot is not slot:
-            known = self._known[name] = Destination.of(slot, tail)
+            known = self._known[name] = Destination(slot, tail)
         full = self._mover is None or len(self._sources) == MOST_MOVES
         if full or not known.takes(source, live):
             return False

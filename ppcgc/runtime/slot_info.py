@@ -70,6 +70,12 @@ class SlotInfo:
     absent: float | None = None
     of_state: str | None = None
 
+    @property
+    def rewritten(self) -> bool:
+        """Whether every load writes all of the slot on the device, and nothing else does."""
+        loaded = self.source in ("batch", "compute") and "keep" not in self.padding.split(",")
+        return loaded and not self.mutable and not self.host_only
+
 
 def facts_of(table: tuple[SlotInfo, ...], *names: str) -> tuple[SlotInfo, ...]:
     """Some slots of a runner's table, in the table's order."""

@@ -81,7 +81,6 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             kind.ineligible is not StageRunner.ineligible or inputs.absent is not Inputs.absent
         )
         self._known: dict[ExtentsT, Known[ExtentsT, SlotsT, InT, OutT]] = {}
-        self._begun: Step[ExtentsT, SlotsT, InT] | None = None
 
     # ------------------------------------------------------------ generated
 
@@ -106,6 +105,10 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """Take the live rows of the boundary into the bucket's slots."""
 
     @abstractmethod
+    def in_place(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> object:
+        """``source`` itself where it need not be looked at again; see the kinds."""
+
+    @abstractmethod
     def check_boundary(self, source: InT, live: ExtentsT) -> InT:
         """The boundary of an eager step, checked to have exactly the live rows."""
 
@@ -124,11 +127,14 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         bucket, seen = known.bucket, known.seen
         if bucket is None or seen is None or self._asks_the_batch or self.hooks.states:
             return self.finish(self._begin(batch, boundary))
-        self._begun = None  # whatever was begun before is stale: its slots are written from here
+        self.turn.begun = None  # what was begun before is stale: its slots are written from here
         self.backend.join_stream()
         try:
             bucket.host.open(in_graph=True)
-            self.receive(bucket, boundary, live)
+            if boundary is not seen.in_place:
+                self.receive(bucket, boundary, live)
+                if seen.in_place is None:
+                    seen.in_place = self.in_place(bucket, boundary)
             self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         except AttributeError as problem:
             raise self._lacking(problem) from problem
@@ -168,8 +174,14 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         return guarded
 
     def guard_views(self, on: bool = True) -> None:
-        """For debugging: output views raise StaleOutputError once a later run overwrote them."""
-        self._epoch = Epoch(str(self)) if on else None
+        """For debugging: output views raise StaleOutputError once a later run overwrote them.
+
+        Runs of runners that share the memory count as well, and their views are guarded too.
+        """
+        together = (self,) if self.shared is None else tuple(self.shared.runners)
+        epoch = Epoch(", ".join(map(str, together))) if on else None
+        for runner in together:
+            runner._epoch = epoch
 
     # ------------------------------------------------------------ choose
 
@@ -245,13 +257,13 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
         The rows of ``boundary`` may still be on their way until ``finish``.
         """
-        self._begun = None
+        self.turn.begun = None
         self.backend.join_stream()
         try:
             step = self._loaded(batch, boundary, live, choice)
         except AttributeError as problem:
             raise self._lacking(problem) from problem
-        self._begun = step
+        self.turn.begun = step
         return step
 
     def _loaded(
@@ -282,12 +294,13 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         return Step(live, choice, slots, received, batch)
 
     def _begin_eager(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
+        self.backend.join_stream()
         try:
             live = self.extents(batch)
             step = self._bound(batch, boundary, live, Choice(None, Reason.REQUESTED))
         except AttributeError as problem:
             raise self._lacking(problem) from problem
-        self._begun = step
+        self.turn.begun = step
         return step
 
     # ------------------------------------------------------------ finish
@@ -297,13 +310,13 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
         Raises StaleStepError unless it is the step that this runner began last, once.
         """
-        if step is not self._begun:
+        if step is not self.turn.begun:
             raise StaleStepError(
                 f"{type(self).__name__}: this step ({step.live} live) is not the one that the "
-                "runner began last: it was finished, another was begun since and has overwritten "
-                "its slots, or it is another runner's"
+                "runner began last: it was finished, it is another runner's, or another was begun "
+                "since, here or by a runner that shares the memory, and has overwritten its slots"
             )
-        self._begun = None
+        self.turn.begun = None
         if step.choice.padded is None:
             return self._finish_eager(step)
         bucket = self._table[step.choice.padded]

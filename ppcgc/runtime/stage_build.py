@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.addresses import Places, places_of
-from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot, offsets_of
+from ppcgc.runtime.arena import (
+    BucketHost,
+    DeviceArena,
+    HostBlock,
+    HostSlot,
+    block_bytes,
+    offsets_of,
+)
 from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.bucket import Bucket
 from ppcgc.runtime.carried import Outputs
@@ -25,6 +32,7 @@ from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
 from ppcgc.runtime.layers import LayerRange, check_model_range
 from ppcgc.runtime.place import Place, check_place
 from ppcgc.runtime.report import Report, report_of
+from ppcgc.runtime.sharing import HOST_BLOCK, Shared, Turn
 from ppcgc.runtime.slot_info import capture_batch
 from ppcgc.runtime.stale_views import Epoch
 
@@ -51,6 +59,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     require_graph: ClassVar[bool] = False
     compile: ClassVar[str] = "none"
     hook_table: ClassVar[tuple[HookInfo, ...]] = ()
+    overlaps: ClassVar[tuple[str, ...]] = ()  # runners whose steps may be under way with its own
     transport: ClassVar[str] = "eager"  # how ranks of other processes hand its boundary on
 
     # padded extents of every bucket, ascending -> live extents of its capture batch
@@ -85,12 +94,16 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.compiled: Callable[..., object] | None = None  # graphs run it in the model's place
         self.compiled_as = "none"
         self.crossover: Crossover | None = None
+        self.among_ranks = False  # other processes have its other stages
         self._table: dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]] = {}
         self._host: HostBlock | None = None
         self._feeds: BuiltStage[ExtentsT, Any, Any, Any, OutT, Any] | None = None
         self._captured = False
         self._places: Places = {}
         self._epoch: Epoch | None = None
+        self.turn = Turn()
+        self.shared: Shared | None = None  # with runners that never work while this one does
+        self._lent_block: Tensor | None = None
 
     # ------------------------------------------------------------ generated
 
@@ -107,6 +120,10 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     @abstractmethod
     def boundary_keys(self) -> int:
         """How many tensors the stage takes from the one before it."""
+
+    @abstractmethod
+    def boundary_sizes(self, full: ExtentsT) -> dict[str, int]:
+        """Bytes of the received keys that every step rewrites, by name in the arena."""
 
     @abstractmethod
     def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> InT: ...
@@ -138,9 +155,8 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             self._table = self._allocated(self.full)
 
     def _allocated(self, full: ExtentsT) -> dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]]:
-        layouts = {padded: self._host_slots(padded) for padded in self.buckets}
-        nbytes = max(offsets_of(layout)[1] for layout in layouts.values())
-        self._host = HostBlock(self.device, nbytes)
+        layouts = self._host_layouts()
+        self._host = HostBlock(self.device, _bytes_of(layouts), device_bytes=self._lent_block)
         table = {}
         for padded, live in self.buckets.items():
             self.arena.lay_out(padded)
@@ -157,6 +173,34 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 axes=len(self.axes),
             )
         return table
+
+    def _host_layouts(self) -> dict[ExtentsT, tuple[HostSlot, ...]]:
+        return {padded: self._host_slots(padded) for padded in self.buckets}
+
+    def rewritten(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Bytes of the inputs and of the outputs that every step rewrites, by name.
+
+        Without what lies in memory that is given already. See Note [what is shared] in
+        ``sharing``.
+        """
+        inputs = {
+            HOST_BLOCK: block_bytes(self.device, _bytes_of(self._host_layouts())),
+            **self.inputs.rewritten(self.full),
+            **self.boundary_sizes(self.full),
+        }
+        outputs = {} if self._feeds is not None else self.outputs.rewritten(self.full)
+        return self._unplaced(inputs), self._unplaced(outputs)
+
+    def _unplaced(self, sizes: dict[str, int]) -> dict[str, int]:
+        return {name: size for name, size in sizes.items() if not self.arena.is_placed(name)}
+
+    def lend(self, memory: Mapping[str, Tensor]) -> None:
+        """Let what is rewritten lie in these bytes, which other runners use as well."""
+        for name, part in memory.items():
+            if name == HOST_BLOCK:
+                self._lent_block = part
+            else:
+                self.arena.lend(name, part)
 
     def feed(self, later: BuiltStage[ExtentsT, Any, Any, Any, OutT, Any]) -> None:
         """Write this stage's boundary straight into the slots of the stage after it.
@@ -266,9 +310,15 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
     @property
     def host_block_bytes(self) -> int:
-        return 0 if self._host is None else self._host.nbytes
+        """Bytes of the host block on the device, where they are the runner's own."""
+        return self._host.nbytes if self._host is not None and self._lent_block is None else 0
 
     @property
     def host_bytes(self) -> Tensor | None:
         """The device side of the host block, None before ``allocate``."""
         return None if self._host is None else self._host.device_bytes
+
+
+def _bytes_of(layouts: Mapping[Any, tuple[HostSlot, ...]]) -> int:
+    """Bytes of a block that every bucket's layout fits into."""
+    return max(offsets_of(layout)[1] for layout in layouts.values())

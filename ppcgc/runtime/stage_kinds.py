@@ -13,6 +13,9 @@ from ppcgc.runtime.carried import Incoming
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, SlotsT
 from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.stage import StageRunner, Step
+from ppcgc.runtime.views import Boundary
+
+_LOOK_AGAIN = object()  # is no boundary
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -40,12 +43,18 @@ class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
     def boundary_keys(self) -> int:
         return 0
 
+    def boundary_sizes(self, full: ExtentsT) -> dict[str, int]:
+        return {}
+
     def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> None:
         return None
 
     def receive(
         self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None, live: ExtentsT
     ) -> None:
+        return None
+
+    def in_place(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None) -> None:
         return None
 
     def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT]) -> None:
@@ -93,6 +102,9 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def boundary_keys(self) -> int:
         return len(self.incoming.table(self.full))
 
+    def boundary_sizes(self, full: ExtentsT) -> dict[str, int]:
+        return self.incoming.rewritten(full)
+
     def boundary_buffers(self, rows: ExtentsT, full: ExtentsT) -> InT:
         return self.incoming.buffers(self.arena, rows, full)
 
@@ -100,6 +112,19 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT, live: ExtentsT
     ) -> None:
         self.incoming.receive(bucket.boundary, source, live, bucket.host)
+
+    def in_place(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> object:
+        """``source``, where a later step with the same object need not look at its rows again.
+
+        Note [a boundary that is known]
+            A stage on the same device gives out one boundary for each live size, whose rows are
+            the slots of the next stage. It is frozen, so what was checked once stays true.
+        """
+        lies_here = isinstance(source, Boundary) and all(
+            tensor is None or tensor.data_ptr() == getattr(bucket.boundary, name).data_ptr()
+            for name, tensor in ((name, getattr(source, name)) for name in source)
+        )
+        return source if lies_here else _LOOK_AGAIN
 
     def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
         self.incoming.reset(bucket.boundary, bucket.live_counts, self.columns)

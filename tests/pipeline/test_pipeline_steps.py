@@ -24,10 +24,10 @@ from ppcgc.runtime import capture
 from ppcgc.runtime.pipeline import Pipeline
 
 
-def serve(rank: int, ranks: int, in_flight: int) -> Any:
+def serve(rank: int, ranks: int, in_flight: int, share: bool = False) -> Any:
     built = build(rank, ranks)
     with Pipeline(list(built.runners.values()), in_flight=in_flight, timeout=15) as pipeline:
-        pipeline.capture()
+        pipeline.capture(share=share)
         paths, outputs = [], []
         for (name, _), made in zip(mixed_steps(), pipeline.stream(mixed_steps()), strict=True):
             paths.append(str(built.runners[name].last_step))

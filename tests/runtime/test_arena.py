@@ -95,15 +95,45 @@ def test_a_load_that_never_pushes_leaves_the_device_as_it_was() -> None:
 
 
 def test_the_ring_never_writes_the_entry_pushed_last() -> None:
-    host = BucketHost(block_for(3), layout(3))
+    slots = layout(3)
+    host = BucketHost(HostBlock(CPU, offsets_of(slots)[1], entries=8), slots)
     first = host.begin()[0].tensor
     first.fill_(1)
     host.push()
-    second = host.begin()[0].tensor
-    second.fill_(2)
+    entries = {first.data_ptr()}
+    for _ in range(7):
+        later = host.begin()[0].tensor
+        later.fill_(2)
+        entries.add(later.data_ptr())
     assert first.tolist() == [1, 1, 1]
-    assert first.data_ptr() != second.data_ptr()
+    assert len(entries) == 8
     assert host.begin()[0].tensor.data_ptr() == first.data_ptr()
+
+
+class Halves:
+    """Events of a ring's halves that say what happens to them."""
+
+    def __init__(self, log: list[str], name: str) -> None:
+        self.log, self.name = log, name
+
+    def record(self) -> None:
+        self.log.append(f"record {self.name}")
+
+    def synchronize(self) -> None:
+        self.log.append(f"wait {self.name}")
+
+
+def test_a_half_of_the_ring_is_entered_after_its_copies_are_done() -> None:
+    block = HostBlock(CPU, 64, entries=8)
+    log: list[str] = []
+    block._events = (Halves(log, "first"), Halves(log, "second"))  # type: ignore[assignment]  # stand-ins
+    for _ in range(3):
+        for turn in range(8):
+            assert block.next_entry() == turn
+            log.append(f"write {turn}")
+    a_round = ["record second", "wait first", "write 0", "write 1", "write 2", "write 3"]
+    a_round += ["record first", "wait second", "write 4", "write 5", "write 6", "write 7"]
+    assert log == a_round * 3
 
 
 def test_buckets_of_one_block_take_turns_in_one_ring() -> None:

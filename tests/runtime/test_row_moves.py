@@ -142,9 +142,9 @@ def test_the_width_is_what_every_address_and_size_allows() -> None:
     start = -block.data_ptr() % 16
     slot = block[start : start + 64].view(torch.int16).view(8, 4)
     aligned = torch.zeros(3, 4, dtype=torch.int16)
-    assert Destination.of(slot, 0).entry(aligned, 3)[-1] == 8
+    assert Destination(slot, 0).entry(aligned, 3)[-1] == 8
     odd = torch.zeros(13, dtype=torch.int16)[1:].view(3, 4)
-    assert Destination.of(slot, 0).entry(odd, 3)[-1] == 2
+    assert Destination(slot, 0).entry(odd, 3)[-1] == 2
 
 
 @pytest.mark.parametrize(

@@ -47,12 +47,13 @@ def build(
     stages: int = 2,
     device: str = "cpu",
     dims: Any = None,
+    backend: Any = None,
 ) -> list[Any]:
     """The runners of all stages, not captured. ``models`` replaces the model of each stage."""
     made = family()
     dims = dims or made.Dims.from_config(CONFIG, kv_rows=KV_ROWS, context=CONTEXT)
     plain = ToyPrefill if runner == "prefill" else ToyDecode
-    backend = open_backend(device)
+    backend = backend or open_backend(device)
     runners = []
     for number in range(stages):
         kind = models[number] if number < len(models) else plain

@@ -47,8 +47,8 @@ class CudaBackend:
         self._graphs: list[CudaGraph] = []
         self._pool_bytes = 0
         self._index: int = self.device.index
-        self._step_stream = 0  # the stream of the last step, as CUDA knows it
-        self._has_stepped = False
+        self._last_stream: torch.cuda.Stream | None = None  # of the last step
+        self._step_stream: int | None = None  # the same, as CUDA names it
 
     def warm_up(self, body: Callable[[], None]) -> None:
         """Run ``body`` on the capture stream, then wait for it."""
@@ -108,17 +108,17 @@ class CudaBackend:
             A load that overtakes an earlier replay overwrites what it reads, and two replays at a
             time share the pool's memory. An event is recorded only when the stream has changed:
             on the old stream, behind all that it was given, so that steps which stay on one
-            stream pay for a comparison alone.
+            stream pay for a comparison alone. What reads the outputs on the old stream, a copy
+            of `keep: ring` among it, has been waited for as well then.
         """
-        stream = torch._C._cuda_getCurrentRawStream(self._index)
-        if stream != self._step_stream or not self._has_stepped:
-            self._change_stream(stream)
+        if torch._C._cuda_getCurrentRawStream(self._index) != self._step_stream:
+            self._change_stream()
 
-    def _change_stream(self, stream: int) -> None:
-        if self._has_stepped:
-            before = torch.cuda.ExternalStream(self._step_stream, device=self.device)  # type: ignore[no-untyped-call]  # torch's
-            torch.cuda.current_stream(self.device).wait_stream(before)
-        self._step_stream, self._has_stepped = stream, True
+    def _change_stream(self) -> None:
+        stream, before = torch.cuda.current_stream(self.device), self._last_stream
+        if before is not None:
+            stream.wait_stream(before)
+        self._last_stream, self._step_stream = stream, stream.cuda_stream
 
     def pool_bytes(self) -> int:
         return self._pool_bytes

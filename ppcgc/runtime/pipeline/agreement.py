@@ -22,6 +22,7 @@ FIXES = {
     "spec": "generate the runners of all ranks from one spec",
     "runners": "give every rank the same runners in the same order",
     "layers": "start the ranks in the order of their layers",
+    "calibration": "apply one kept calibration on all ranks",
 }
 DEFAULT_FIX = "build every rank with the same value"
 

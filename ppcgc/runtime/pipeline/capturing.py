@@ -19,6 +19,7 @@ from ppcgc.runtime.compiling import first_to_compile, prepare
 from ppcgc.runtime.errors import CaptureError, GraphRequiredError, PeerError
 from ppcgc.runtime.pipeline.board import Board
 from ppcgc.runtime.pipeline.handoff import AnyRunner
+from ppcgc.runtime.sharing import share as share_memory
 
 Body = Callable[[AnyRunner, AnyBucket], Callable[[], None]]
 GOOD, DROP, FATAL = "good", "drop", "fatal"
@@ -30,6 +31,7 @@ def capture_together(
     body: Body,
     *,
     order: str = "descending",
+    share: bool = False,
     progress: Progress | None = None,
 ) -> Mapping[str, str]:
     """Warm up and capture every bucket; the dropped ones, by label without the place, and why.
@@ -45,6 +47,9 @@ def capture_together(
     for runner in runners:
         runner.close()
         runner.dropped.clear()
+    if share:
+        share_memory(runners)
+    for runner in runners:
         runner.allocate()
     try:
         with torch.inference_mode(False), garbage_held():

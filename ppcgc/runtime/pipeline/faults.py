@@ -11,11 +11,13 @@ import torch.distributed as dist
 
 from ppcgc.runtime.errors import PeerError
 from ppcgc.runtime.pipeline.board import Board, Failure
+from ppcgc.runtime.pipeline.watch import MARGIN, Watch, Watched
 
 # Note [a failure cascades]
 # A rank that gives up says why on the board, then drops its process groups. That closes its
 # connections, so a neighbour that waits for it wakes at once, reads the board and gives up in
-# turn. Nobody needs a thread that watches, and a step costs nothing for it.
+# turn. Over gloo nobody needs a thread that watches, and a step costs nothing for it; for GPUs see
+# Note [a host inside CUDA cannot look up] in ``watch``.
 
 
 class Faults:
@@ -27,6 +29,43 @@ class Faults:
     def __init__(self, board: Board, timeout: float) -> None:
         self.board = board
         self.timeout = timeout
+        self.tripped: PeerError | None = None  # what the watch found
+        self._watch: Watch | None = None
+
+    def watch(self, break_off: Callable[[], None]) -> None:
+        """From here on look after transfers on the GPU; ``break_off`` ends those that wait."""
+
+        def tripped(problem: PeerError) -> None:
+            self.tripped = problem
+            break_off()
+
+        self._watch = Watch(
+            limit=self.timeout + MARGIN,
+            late=lambda transfer, why: self.verdict(
+                peer=transfer.peer, step=transfer.step, what="the boundary", late=not why, why=why
+            ),
+            failed=self._failure_elsewhere,
+            tripped=tripped,
+        )
+
+    def _failure_elsewhere(self) -> PeerError | None:
+        failure = self.board.failure()
+        return None if failure is None or failure.rank == self.board.rank else failure.error()
+
+    def look_after(self, name: str, transfer: Watched) -> None:
+        if self._watch is not None:
+            self._watch.add(name, transfer)
+
+    def end_watch(self) -> None:
+        """Idempotent."""
+        if self._watch is not None:
+            self._watch.stop()
+            self._watch = None
+
+    def check(self) -> None:
+        """Raises what the watch found: nothing that came after it may be believed."""
+        if self.tripped is not None:
+            raise self.tripped
 
     def wait_on_host(self, work: dist.Work, *, peer: int, step: int, what: str) -> None:
         """Block this thread until ``work`` is done. Raises PeerError kinds."""
@@ -52,6 +91,7 @@ class Faults:
                 self.board.raise_failure()
                 ask = now + 0.1
             time.sleep(0)
+        self.check()  # what was broken off is done as well
 
     def _asked(self, done: Callable[[], bool], *, peer: int, step: int, what: str) -> bool:
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
@@ -71,21 +73,23 @@ class Groups:
     incoming: Edge | None
     outgoing: Edge | None
 
-    def close(self, *, failed: bool) -> None:
-        """Drop the groups: see Note [a failure cascades] in ``faults``.
-
-        ``failed`` aborts what NCCL has on the GPU, which else would wait there for ever.
-        """
-        made = [self.control]
+    def made(self) -> list[Group]:
+        groups = [self.control]
         for edge in (self.incoming, self.outgoing):
-            made += [] if edge is None else [edge.group, edge.captured]
+            groups += [] if edge is None else [edge.group, edge.captured]
+        return [group for group in groups if group is not None]
+
+    def aborts(self) -> list[Callable[[], None]]:
+        """What ends the messages that NCCL has on the GPU, which else would wait for ever."""
+        return [group.abort for group in self.made() if dist.get_backend(group) == "nccl"]
+
+    def close(self) -> None:
+        """Drop the groups: see Note [a failure cascades] in ``faults``."""
+        made = self.made()
         self.control = self.incoming = self.outgoing = None
         for group in made:
-            if group is None or not dist.is_initialized():
-                continue
-            if failed and dist.get_backend(group) == "nccl":
-                group.abort()
-            dist.destroy_process_group(group)
+            if dist.is_initialized():
+                dist.destroy_process_group(group)
 
 
 def open_groups(
@@ -115,10 +119,28 @@ def open_groups(
 
 
 def _new(ranks: list[int], backend: str, limit: timedelta) -> Group:
+    if backend == "nccl":
+        limit = max(10 * limit, timedelta(minutes=10))
     try:
-        return dist.new_group(ranks, backend=backend, timeout=limit)
+        with _nccl_leaves_errors_to_us():
+            return dist.new_group(ranks, backend=backend, timeout=limit)
     except RuntimeError as problem:
         raise PeerError(
             f"no process group of the ranks {ranks} of the world ({problem}): one of the world's "
             "ranks is gone, or makes other groups"
         ) from problem
+
+
+@contextmanager
+def _nccl_leaves_errors_to_us() -> Iterator[None]:
+    """See Note [NCCL's own watchdog ends the process] in ``watch``; read when a group is made."""
+    name = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
+    before = os.environ.get(name)
+    os.environ[name] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

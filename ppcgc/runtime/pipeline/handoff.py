@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.arena import first_rows
 from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.pipeline.layout import (
     BlockArena,
@@ -67,10 +68,7 @@ class Side:
         """The live rows of a bucket's own slots."""
         views = {}
         for entry in layout_of(self._buffers, live):
-            view = slots[entry.key]
-            for dim, extent in enumerate(entry.shape):
-                view = view.narrow(dim, 0, extent)
-            views[entry.key] = view
+            views[entry.key] = first_rows(slots[entry.key], entry.shape)
         return replace(slots, **views)  # a key that this cut does not have stays None
 
     def pack(self, boundary: Boundary, live: Extents) -> Tensor:

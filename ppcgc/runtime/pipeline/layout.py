@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import DeviceArena, Number, aligned, view_bytes
+from ppcgc.runtime.arena import DeviceArena, Number, aligned, bytes_of_shape, view_bytes
 
 Extents: TypeAlias = tuple[int, ...]
 
@@ -33,10 +33,7 @@ class Entry:
 
     @property
     def nbytes(self) -> int:
-        count = self.dtype.itemsize
-        for extent in self.shape:
-            count *= extent
-        return count
+        return bytes_of_shape(self.shape, self.dtype)
 
     def __str__(self) -> str:
         return f"{self.key} {self.dtype} {list(self.shape)}"
@@ -117,6 +114,9 @@ class BlockArena(DeviceArena):
             for prefix, layouts in self._layouts.items()
             for entry in layouts[bucket]
         }
+
+    def is_placed(self, name: str) -> bool:
+        return name.partition(".")[0] in self._blocks or super().is_placed(name)
 
     def rows(
         self,

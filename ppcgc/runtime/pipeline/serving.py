@@ -13,10 +13,11 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-import torch
 from torch.distributed import distributed_c10d as c10d
 
+from ppcgc.runtime.calibrate import Clock
 from ppcgc.runtime.capture import AnyBucket, Progress
+from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.errors import (
     AgreementError,
     BuildError,
@@ -25,6 +26,7 @@ from ppcgc.runtime.errors import (
 )
 from ppcgc.runtime.pipeline.agreement import agree, terms_of
 from ppcgc.runtime.pipeline.board import Board, Failure, own_store
+from ppcgc.runtime.pipeline.calibrating import RanksClock, agree_on_kept, calibrate_together
 from ppcgc.runtime.pipeline.capturing import capture_together
 from ppcgc.runtime.pipeline.channel import HeaderChannel
 from ppcgc.runtime.pipeline.faults import Faults
@@ -35,7 +37,9 @@ from ppcgc.runtime.pipeline.outbox import Outbox
 from ppcgc.runtime.pipeline.report import PipelineReport, environment
 from ppcgc.runtime.pipeline.steps import Refused, Steps, part
 from ppcgc.runtime.pipeline.transport import Transport, check_transports, open_transport
+from ppcgc.runtime.pipeline.transport.base import Queued
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
+from ppcgc.runtime.pipeline.watch import BreakOff
 
 _opened = itertools.count()  # all ranks open their pipelines in one order, as they do groups
 
@@ -82,10 +86,13 @@ class Pipeline:
         )
         self._faults = Faults(self._board, timeout)
         self._groups = Groups(control=None, incoming=None, outgoing=None)
+        self._break_off = BreakOff()
         self._failed: str | None = None
         self._closed = self._connected = self._captured = False
         try:
             self._handoffs = [HandOff(runner) for runner in runners]
+            for runner in runners:
+                runner.among_ranks = lane.size > 1
             check_transports(self._names, self._device)
             self.fingerprint = agree(self._board, terms_of(self._handoffs, self._names))
             self._groups = open_groups(
@@ -95,6 +102,9 @@ class Pipeline:
                 timeout,
                 captured="captured" in self._names,
             )
+            self._break_off.add(self._groups.aborts())
+            if self._device.type == "cuda":
+                self._faults.watch(self._break_off.start)
             self._connect(in_flight)
         except BaseException as problem:
             self._give_up(problem)
@@ -141,18 +151,20 @@ class Pipeline:
 
     # ------------------------------------------------------------ capture
 
-    def capture(self, *, progress: Progress | None = None) -> None:
-        """Warm up and capture every bucket, all ranks together.
+    def capture(self, *, share: bool = False, progress: Progress | None = None) -> None:
+        """Warm up and capture every bucket, all ranks together; ``share`` as in ``capture``.
 
         A bucket that one rank could not capture is dropped by all: ``dropped`` and the report
         say why. Raises as ``capture`` of one process does, PeerError where another rank failed.
         """
         self._ready()
         try:
+            # connecting waits inside NCCL: whoever is late or gone is found before
+            self._board.exchange("start of the capture", "capture")
             for transport in (self._messages, *self._transports.values()):
                 transport.warm_up()
             self.dropped = capture_together(
-                self._runners, self._board, self._body, progress=progress
+                self._runners, self._board, self._body, share=share, progress=progress
             )
             self._captured = True
         except BaseException as problem:
@@ -166,6 +178,47 @@ class Pipeline:
         outgoing = part(self._outgoing, handoff.hands, bucket.padded)
         return transport.around(runner.body(bucket), incoming, outgoing)
 
+    # ------------------------------------------------------------ calibration
+
+    def calibrate(
+        self, *, clock: Clock | None = None, progress: Progress | None = None
+    ) -> tuple[Crossover, ...]:
+        """Time every bucket against eager, all ranks together; as ``runtime.calibrate`` does it.
+
+        The ranks' seconds are put together before they are used (see Note [a choice is made for
+        all stages] in ``calibrating``), so all ranks return and apply the same.
+        """
+        self._ready_to_run()
+        try:
+            self._outbox.settle(on_host=True)
+            return calibrate_together(
+                self._runners,
+                self._board,
+                clock or RanksClock(self._device, self._board, self._faults),
+                {r.runner: self._transports[n].in_graph for r, n in self._named()},
+                progress or (lambda _: None),
+            )
+        except BaseException as problem:
+            self._give_up(problem)
+            raise
+
+    def use_calibration(self, kept: Sequence[Crossover] | None) -> None:
+        """Apply what ``calibrate`` returned, on all ranks; None takes it back.
+
+        Raises AgreementError, on all ranks, for ranks that were given different ones, BuildError
+        for one of another runner.
+        """
+        self._ready_to_run()
+        agree_on_kept(self._board, kept)
+        by_name = {one.runner: one for one in kept or ()}
+        for runner in self._runners:
+            runner.use_calibration(by_name.pop(f"{runner.family}.{runner.runner}", None))
+        if by_name:
+            raise BuildError(f"the calibration is of {', '.join(by_name)}, which no rank has")
+
+    def _named(self) -> Iterator[tuple[AnyRunner, str]]:
+        return zip(self._runners, self._names, strict=True)
+
     # ------------------------------------------------------------ steps
 
     def run(self, runner: str, batch: Any) -> Any:
@@ -176,21 +229,24 @@ class Pipeline:
         there and StepRefusedError elsewhere, and the next step may follow. Any other error ends
         the pipeline on all ranks: PeerError names the rank and the step.
         """
-        self._ready()
-        if not self._captured:
-            raise NotCapturedError("the pipeline has no graphs: call its `capture` first")
+        self._ready_to_run()
         number = self._numbers.get(runner)
         if number is None:
             raise BuildError(f"no runner {runner!r}: this rank has {', '.join(self._numbers)}")
         step = self._steps.lead if self.rank == 0 else self._steps.follow
         try:
+            self._faults.check()
             outputs = step(number, batch)
+            self._faults.check()
         except Refused as refusal:
             self._steps.step += 1
             raise refusal.error from refusal.error.__cause__
         except BaseException as problem:
-            self._give_up(problem)
-            raise
+            known = self._faults.tripped  # then it is a consequence: of what was broken off
+            self._give_up(known or problem)
+            if known is None or known is problem:
+                raise
+            raise known from problem
         self._steps.step += 1
         return outputs
 
@@ -208,6 +264,7 @@ class Pipeline:
     def _end(self) -> None:
         self._ready()
         try:
+            self._faults.check()
             self._outbox.settle(on_host=True)
             if self.rank == 0:
                 self._channel.send(Header(step=self.step, runner=0, path=Path.END))
@@ -227,6 +284,11 @@ class Pipeline:
         if self._failed is not None:
             raise PeerError(f"the pipeline has ended: {self._failed}")
 
+    def _ready_to_run(self) -> None:
+        self._ready()
+        if not self._captured:
+            raise NotCapturedError("the pipeline has no graphs: call its `capture` first")
+
     def _give_up(self, problem: BaseException) -> None:
         """Say why on the board and let go: see Note [a failure cascades] in ``faults``."""
         text = f"{type(problem).__name__}: {problem}"
@@ -239,12 +301,18 @@ class Pipeline:
 
     def _let_go(self) -> None:
         # Note [graphs close before NCCL]: a graph may hold messages of a communicator.
+        failed = self._failed is not None
+        if failed:
+            self._break_off.start()  # see Note [graphs and communicators let go together]
         for runner in self._runners:
-            runner.close()
+            with suppress(*([RuntimeError] if failed else [])):  # of a CUDA context that is lost
+                runner.close()
         if self._connected:
             self._channel.drop()
             self._outbox.drop()
-        self._groups.close(failed=self._failed is not None)
+        self._faults.end_watch()
+        if self._break_off.finished(self._faults.timeout):
+            self._groups.close()
 
     def report(self) -> PipelineReport:
         """What this rank holds and did, the dropped buckets of all ranks among it."""
@@ -275,14 +343,20 @@ class Pipeline:
         if self._failed is not None:
             return
         try:
+            self._faults.check()
             self._outbox.settle(on_host=True)
             self._channel.settle()
-            if self._device.type == "cuda":
-                torch.cuda.synchronize(self._device)
+            self._drain()
             self._board.exchange("end of the pipeline", "close")
         except PeerError as problem:
             self._failed = str(problem)
         self._let_go()
+
+    def _drain(self) -> None:
+        """Wait for what is queued on the GPU. Raises PeerError kinds."""
+        edge = self._groups.incoming or self._groups.outgoing
+        if self._device.type == "cuda" and edge is not None:
+            Queued(self._faults, edge, self.step, self._device).confirm()
 
     def __enter__(self) -> Pipeline:
         return self

@@ -71,7 +71,10 @@ class Steps:
             )
         )
         self.outbox.before_step()
-        return self._hand_on(number, live, choice, runner.finish(begun))
+        outputs = runner.finish(begun)
+        if choice.padded is not None:
+            self.transports[number].replayed(self.step)
+        return self._hand_on(number, live, choice, outputs)
 
     def follow(self, number: int, batch: Any) -> Any:
         """A later rank's step. Raises Refused when the first rank refused the batch."""
@@ -140,7 +143,9 @@ class Steps:
             coming = transport.receive(block, self.step)
         begun = runner.begin_as(batch, boundary, live, choice)
         self.outbox.before_step()
-        if coming is not None:
+        if coming is not None and choice.padded is None:
+            coming.confirm()  # the model may read values on the host: only of bytes that have come
+        elif coming is not None:
             coming.wait()
         outputs = runner.finish(begun)
         if coming is not None:

@@ -77,15 +77,16 @@ class Queued:
     def __init__(self, faults: Faults, edge: Edge, step: int, device: torch.device) -> None:
         self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
         self._event.record(torch.cuda.current_stream(device))
-        self._faults, self._edge, self._step = faults, edge, step
+        self._faults = faults
+        self.peer, self.step = edge.stage, step
+        self.done: Callable[[], bool] = self._event.query
+        faults.look_after(f"stream, rank {self.peer}", self)
 
     def wait(self) -> None:
         return None
 
     def confirm(self) -> None:
-        self._faults.poll(
-            self._event.query, peer=self._edge.stage, step=self._step, what="the boundary"
-        )
+        self._faults.poll(self.done, peer=self.peer, step=self.step, what="the boundary")
 
 
 class Ends:

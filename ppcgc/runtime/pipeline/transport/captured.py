@@ -33,12 +33,16 @@ class CapturedTransport(EagerTransport):
             _receive(byte, self.incoming)
         if self.outgoing is not None:
             _send(byte, self.outgoing)
-        torch.cuda.synchronize(self.device)
+        for edge in (self.incoming, self.outgoing):
+            if edge is not None:
+                Queued(self.faults, edge, -1, self.device).confirm()
 
     def replayed(self, step: int) -> Transfer | None:
-        if self.incoming is None:
+        edge = self.incoming or self.outgoing
+        if edge is None:
             return None
-        return Queued(self.faults, self.incoming, step, self.device)
+        queued = Queued(self.faults, edge, step, self.device)
+        return None if self.incoming is None else queued
 
     def around(
         self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None

@@ -20,29 +20,43 @@ class Message:
     def __init__(self, work: dist.Work, on_stream: bool, faults: Faults, edge: Edge, step: int):
         self._work: dist.Work | None = work
         self._on_stream = on_stream
-        self._faults, self._edge, self._step = faults, edge, step
+        self._faults = faults
+        self.peer, self.step = edge.stage, step
+        if on_stream:
+            faults.look_after(f"message, rank {self.peer}", self)
+
+    def done(self) -> bool:
+        return self._work is None or self._work.is_completed()
 
     def wait(self) -> None:
         work = self._work
         if work is None:
             return
         if self._on_stream:
-            work.wait()
+            self._order_on_stream(work)
             return
         self._work = None  # see Note [a failure cascades] in ``faults``
         try:
-            self._faults.wait_on_host(
-                work, peer=self._edge.stage, step=self._step, what="the boundary"
-            )
+            self._faults.wait_on_host(work, peer=self.peer, step=self.step, what="the boundary")
         finally:
             del work
+
+    def _order_on_stream(self, work: dist.Work) -> None:
+        try:
+            work.wait()
+        except RuntimeError as problem:  # NCCL knows that the rank is gone
+            raise self._faults.verdict(
+                peer=self.peer,
+                step=self.step,
+                what="the boundary",
+                late=False,
+                why=reason_of(problem),
+            ) from problem
 
     def confirm(self) -> None:
         self.wait()
         if self._work is not None:
-            self._faults.poll(
-                self._work.is_completed, peer=self._edge.stage, step=self._step, what="the boundary"
-            )
+            self._faults.poll(self.done, peer=self.peer, step=self.step, what="the boundary")
 
 
 class EagerTransport(Ends):

@@ -3,6 +3,13 @@
 It rests on ``torch.distributed._symmetric_memory``, which torch does not promise to keep, hence
 opt-in. Two signals go over an edge: FULL after a block was written, FREE after it was read, so
 that the next block never lands on one that a replay still reads.
+
+Note [a signal that never comes]
+    The kernel that waits for it would occupy the GPU for ever. Nobody may end it by giving the
+    signal in the other rank's place: what is queued behind it would then run on bytes that never
+    came, and hand them on. So it has a limit of its own, after which it traps. By then the host
+    has raised its error; a rank that was still waiting has no CUDA context any more afterwards,
+    and its process can only end.
 """
 
 from __future__ import annotations
@@ -37,8 +44,8 @@ class SymmetricTransport(EagerTransport):
         self._own: Tensor | None = None  # the sender's half of an edge, only there to meet
         self._remote = torch.empty(0, dtype=torch.uint8, device=device)  # the next rank's block
         self._sent_before = False
-        # a signal that never comes must not occupy the GPU for ever; the host gives up before
-        self._limit_ms = int(2000 * faults.timeout)
+        # See Note [a signal that never comes]
+        self._limit_ms = int(1000 * (2 * faults.timeout + 2))
 
     def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
         """The incoming block is memory that the rank before can write.
