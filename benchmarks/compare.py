@@ -90,15 +90,12 @@ def check(scenario: Scenario, peer: Peer, case: Case) -> float:
 def where(made: Sequence[Tensor], wanted: Sequence[Tensor]) -> str:
     """What is wrong, for people: the largest difference, how many rows, the first of them."""
     differences = [
-        (one.float() - other.float()).abs().amax(1)
-        for one, other in zip(made, wanted, strict=True)
+        (one.float() - other.float()).abs().amax(1) for one, other in zip(made, wanted, strict=True)
     ]
     worst = torch.stack(differences).nan_to_num(nan=float("inf")).amax(0)
     off = (worst > 0.1 * max(other.float().abs().max().item() for other in wanted)).nonzero()
     first = f", the first is {int(off[0])}" if len(off) else ""
-    return (
-        f"max diff {worst.max().item():.3g}; {len(off)} of {len(worst)} live rows far off{first}"
-    )
+    return f"max diff {worst.max().item():.3g}; {len(off)} of {len(worst)} live rows far off{first}"
 
 
 def measure(

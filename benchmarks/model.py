@@ -109,12 +109,14 @@ class Layer(nn.Module):
         value = value.unflatten(-1, (-1, width))
         self.keys.index_copy_(0, batch.slot_mapping, key)
         self.values.index_copy_(0, batch.slot_mapping, value)
-        residual_TE = residual_TE + self.out(
-            attend(query, key, value.contiguous(), batch.cu_seqlens).flatten(1)
-        )
+        attended = self.attention(query, key, value.contiguous(), batch)
+        residual_TE = residual_TE + self.out(attended.flatten(1))
         normed = F.rms_norm(residual_TE, (self.shape.hidden_size,), self.mlp_norm, 1e-5)
         gate, up = self.gate_up(normed).chunk(2, dim=-1)
         return self.down(F.silu(gate) * up), residual_TE
+
+    def attention(self, query_THD: Tensor, key: Tensor, value: Tensor, batch: View) -> Tensor:
+        return attend(query_THD, key, value, batch.cu_seqlens)
 
 
 class Stage(nn.Module):
@@ -162,7 +164,11 @@ def new_stage(shape: Shape, device: torch.device) -> Stage:
             stage = Stage(shape)
     finally:
         torch.set_default_dtype(before)
-    for parameter in stage.parameters():
+    draw_weights(stage)
+    return stage.requires_grad_(False).eval()
+
+
+def draw_weights(module: nn.Module) -> None:
+    for parameter in module.parameters():
         if parameter.dim() == 2:
             parameter.data.normal_(0, parameter.shape[1] ** -0.5)
-    return stage.requires_grad_(False).eval()

@@ -4,7 +4,7 @@ It never imports the compiler, and generated code imports nothing else of ppcgc.
 """
 
 from ppcgc.runtime.abi import ABI, require_abi
-from ppcgc.runtime.arena import BucketHost, DeviceArena, HostBlock, HostSlot
+from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.backends import open_backend
 from ppcgc.runtime.backends.base import Backend, Graph
 from ppcgc.runtime.calibrate import calibrate
@@ -32,6 +32,7 @@ from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.dims import build_int, ceil_div, config_int, floor_div, remainder
 from ppcgc.runtime.eager_rows import EagerRows
 from ppcgc.runtime.hooks import HookInfo, Made
+from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot
 from ppcgc.runtime.host_rows import HostRows, HostSource
 from ppcgc.runtime.inputs import Inputs
 from ppcgc.runtime.kinds import (

@@ -13,9 +13,9 @@ from typing import Generic, TypeVar
 
 from torch import Tensor
 
-from ppcgc.runtime.arena import BucketHost
 from ppcgc.runtime.backends.base import Graph
 from ppcgc.runtime.choice import Choice, StepRecord
+from ppcgc.runtime.host_block import BucketHost
 
 ExtentsT = TypeVar("ExtentsT", bound=tuple[int, ...])
 SlotsT = TypeVar("SlotsT")

@@ -71,12 +71,13 @@ def calibrate(
 ) -> tuple[Crossover, ...]:
     """Time every bucket and eager at a few live sizes; steps that eager wins then run eagerly.
 
-    For captured runners of one process; ranks of a pipeline use ``Pipeline.calibrate``. Stages of one runner are measured one after the other
-    and added up, for they all take the same path. Such a step is recorded with
-    ``Reason.SLOWER``. A runner with ``require_graph`` is left as it is. Batches are those of
-    capture: they write reserved rows of the state alone. ``runner.use_calibration(None)`` takes
-    it back, and ``use_calibration(kept)`` applies one that was kept, so that a build can be
-    repeated exactly. Raises NotCapturedError, BuildError for a rank's runner.
+    For captured runners of one process; ranks of a pipeline use ``Pipeline.calibrate``. Stages of
+    one runner are measured one after the other and added up, for they all take the same path. Such
+    a step is recorded with ``Reason.SLOWER``. A runner with ``require_graph`` is left as it is.
+    Batches are those of capture: they write reserved rows of the state alone.
+    ``runner.use_calibration(None)`` takes it back, and ``use_calibration(kept)`` applies one that
+    was kept, so that a build can be repeated exactly. Raises NotCapturedError, and BuildError for
+    a rank's runner.
     """
     say = progress or _silent
     for runner in runners:
@@ -195,7 +196,10 @@ def _takes(runner: AnyRunner, live: Any, padded: Extents) -> bool:
         choice: Choice[Any] = runner.choose(live)
     except PpcgcError:  # a limit of the spec
         return False
-    return bool(choice.padded == padded)
+    # an axis that equals another has no count of its own
+    return bool(
+        choice.padded == padded and runner.extents(runner.capture_batch(live, padded)) == live
+    )
 
 
 def step_of(runner: AnyRunner, live: Any, padded: Any, replays: bool) -> Callable[[], object]:

@@ -8,8 +8,8 @@ Note [warm up every bucket before the first capture]
 
 Note [load before run]
     Each warm-up and each capture comes right after a load of that very bucket (see Note [bytes
-    belong to one bucket] in ``arena``). Write indices point at reserved rows of the state then,
-    so nothing has to be saved and restored.
+    belong to one bucket] in ``host_block``). Write indices point at reserved rows of the state
+    then, so nothing has to be saved and restored.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import BucketHost, DeviceArena, bytes_of_shape
+from ppcgc.runtime.arena import DeviceArena, bytes_of_shape
 from ppcgc.runtime.dims import check_shape
+from ppcgc.runtime.host_block import BucketHost
 from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.receiving import check_received
 from ppcgc.runtime.results import OutputRing, check_result, store

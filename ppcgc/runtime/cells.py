@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ppcgc.runtime.errors import SourceError
 from ppcgc.runtime.host_rows import HostSource, spread_over
-from ppcgc.runtime.loading import check_source, host_rows_of
+from ppcgc.runtime.loading import check_source, host_rows_of, staged
 
 
 def live_cells(slot: Tensor, live: tuple[int, int], dims: tuple[int, int], name: str) -> Tensor:
@@ -58,7 +58,7 @@ def upload_cells(
     """Copy a host source into the live cells; returns it as a CPU tensor."""
     cells = live_cells(slot, live, dims, name)
     rows = host_rows_of(source, cells.shape, slot.dtype, name, cast=cast, broadcast=broadcast)
-    cells.copy_(rows)
+    cells.copy_(staged(rows, slot.device), non_blocking=True)
     return rows
 
 

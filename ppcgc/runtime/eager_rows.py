@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ppcgc.runtime import roles
 from ppcgc.runtime.host_rows import HostSource, spread, spread_over
-from ppcgc.runtime.loading import check_source, host_rows_of
+from ppcgc.runtime.loading import check_source, host_rows_of, staged
 from ppcgc.runtime.slot_info import SlotInfo
 
 
@@ -76,7 +76,7 @@ class EagerRows:
         shape, dtype = self._shapes[name], self._dtypes[name]
         rows = host_rows_of(source, shape, dtype, name, cast=cast, broadcast=broadcast)
         self._host[name] = rows
-        return rows.to(self._device, copy=name in self._mutable)
+        return self._moved(rows, copy=name in self._mutable)
 
     def upload_if_given(
         self, name: str, source: HostSource, *, cast: bool = False, broadcast: bool = False
@@ -116,7 +116,11 @@ class EagerRows:
     def computed(self, name: str, values: Sequence[int], *, dim: int = 0) -> Tensor:
         """One value a row, the same in all of the row's elements."""
         rows = torch.empty(self._shapes[name], dtype=self._dtypes[name])
-        return rows.copy_(spread(values, rows, dim)).to(self._device)
+        return self._moved(rows.copy_(spread(values, rows, dim)))
+
+    def _moved(self, rows: Tensor, *, copy: bool = False) -> Tensor:
+        """On the stage's device; the host does not wait for it."""
+        return staged(rows, self._device).to(self._device, non_blocking=True, copy=copy)
 
     # ------------------------------------------------------------ roles, as at a load
 

@@ -162,6 +162,13 @@ _BUFFER_FORMATS: dict[torch.dtype, tuple[str, ...]] = {
 }
 
 
+# C's memmove(to, from, bytes), called with the interpreter's lock held: to let it go and take it
+# again costs more than to move a few hundred bytes
+_move_bytes = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(
+    ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
+)
+
+
 class HostRows:
     """One slot's rows in one entry of the host ring, as one bucket lays them out."""
 
@@ -218,6 +225,16 @@ class HostRows:
                         return  # else the long way takes it, or says what is wrong
             if self._put_buffer(source, live):
                 return
+        elif (
+            self._ints is not None
+            and rows.shape == (live,)
+            and rows.dtype is self._dtype
+            and rows.is_cpu
+            and rows.is_contiguous()
+            and live <= self._rows
+        ):
+            _move_bytes(self._address, rows.data_ptr(), live * self._row_bytes)
+            return
         if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
             rows = as_host_tensor(source, self._dtype, self.name, cast=cast)
         if broadcast and live <= self.tensor.shape[self._dim]:
@@ -225,7 +242,7 @@ class HostRows:
         if self._dim or rows.shape != (live, *self._rest) or live > self._rows:
             self.check_shape(rows.shape, live)
         if self._dim == 0 and rows.is_contiguous():
-            ctypes.memmove(self._address, rows.data_ptr(), live * self._row_bytes)
+            _move_bytes(self._address, rows.data_ptr(), live * self._row_bytes)
         else:
             self.tensor.narrow(self._dim, 0, live).copy_(rows)
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import BucketHost, DeviceArena, HostSlot, bytes_of_shape
+from ppcgc.runtime.arena import DeviceArena, bytes_of_shape
 from ppcgc.runtime.dims import check_shape
+from ppcgc.runtime.host_block import BucketHost, HostSlot
 from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.slot_info import SlotInfo
 

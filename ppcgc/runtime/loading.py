@@ -112,7 +112,7 @@ def upload_rows(
     """
     shape = live_shape(slot, live, dim, name)
     rows = host_rows_of(source, shape, slot.dtype, name, cast=cast, broadcast=broadcast)
-    slot.narrow(dim, 0, live).copy_(rows)
+    slot.narrow(dim, 0, live).copy_(staged(rows, slot.device), non_blocking=True)
     return rows
 
 
@@ -121,8 +121,23 @@ def upload_whole(
 ) -> Tensor:
     """Copy a host source into a slot without a padded axis; returns it as a CPU tensor."""
     rows = host_rows_of(source, slot.shape, slot.dtype, name, cast=cast, broadcast=broadcast)
-    slot.copy_(rows)
+    slot.copy_(staged(rows, slot.device), non_blocking=True)
     return rows
+
+
+def staged(rows: Tensor, device: torch.device) -> Tensor:
+    """Host rows as an asynchronous copy to ``device`` may read them, whoever writes them next.
+
+    Note [host rows go up through pinned memory]
+        A copy from pageable memory makes the host wait until the stream has caught up with it, so
+        that no launch of the next step hides behind the device's work. Rows that the caller has
+        pinned are copied too: the caller may write them again as soon as the step returns. torch
+        keeps a pinned block back from its next owner until the copy out of it is done, so nothing
+        has to hold it here.
+    """
+    if device.type != "cuda":
+        return rows
+    return torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True).copy_(rows)
 
 
 def host_rows_of(

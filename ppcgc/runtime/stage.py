@@ -14,14 +14,10 @@ from typing import Generic, TypeVar
 
 import torch
 
-from ppcgc.runtime.addresses import Move, moves, places_of
 from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.bucket import Bucket, Seen
 from ppcgc.runtime.choice import Choice, Reason, StepRecord
-from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.errors import (
-    AddressError,
-    BuildError,
     GraphRequiredError,
     NotCapturedError,
     PpcgcError,
@@ -30,8 +26,7 @@ from ppcgc.runtime.errors import (
 )
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
 from ppcgc.runtime.layers import LayerRange
-from ppcgc.runtime.stage_build import BuiltStage
-from ppcgc.runtime.stale_views import Epoch, guard_outputs
+from ppcgc.runtime.stage_life import LivingStage
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -59,7 +54,7 @@ class Known(Generic[ExtentsT, SlotsT, InT, OutT]):
     seen: Seen[ExtentsT, OutT] | None
 
 
-class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
+class StageRunner(LivingStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     """Captures and replays one stage. Generated subclasses are the public classes.
 
     ``model`` takes the keywords that the spec binds; ``layers`` are the stage's own; ``dtype``
@@ -81,6 +76,7 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             kind.ineligible is not StageRunner.ineligible or inputs.absent is not Inputs.absent
         )
         self._known: dict[ExtentsT, Known[ExtentsT, SlotsT, InT, OutT]] = {}
+        self._begun: Step[ExtentsT, SlotsT, InT] | None = None
 
     # ------------------------------------------------------------ generated
 
@@ -127,7 +123,7 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         bucket, seen = known.bucket, known.seen
         if bucket is None or seen is None or self._asks_the_batch or self.hooks.states:
             return self.finish(self._begin(batch, boundary))
-        self.turn.begun = None  # what was begun before is stale: its slots are written from here
+        self._begun = self.turn.begun = None  # what was begun is stale: its slots are written now
         self.backend.join_stream()
         try:
             bucket.host.open(in_graph=True)
@@ -138,9 +134,7 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         except AttributeError as problem:
             raise self._lacking(problem) from problem
-        outputs = self._replayed(bucket, seen)
-        bucket.host.launched()
-        return outputs
+        return self._replayed(bucket, seen)
 
     def _replayed(
         self,
@@ -152,6 +146,7 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             raise NotCapturedError(f"{type(self).__name__}: bucket {bucket.padded} was closed")
         self.last_step = seen.record
         bucket.graph.replay()
+        bucket.host.launched()
         seen.replays += 1
         outputs = seen.outputs
         if outputs is not None and self._epoch is None:
@@ -162,26 +157,6 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         if self.outputs.views_only:  # see Note [a cut is made once] in ``bucket``
             seen.outputs = outputs
         return outputs
-
-    def _guarded(self, outputs: OutT, epoch: Epoch) -> OutT:
-        epoch.now += 1
-        shared = frozenset(
-            buffer.untyped_storage().data_ptr()
-            for prefix in ("output.", "handed.")
-            for _, buffer in self.arena.named(prefix)
-        )
-        guarded: OutT = guard_outputs(outputs, epoch, shared)
-        return guarded
-
-    def guard_views(self, on: bool = True) -> None:
-        """For debugging: output views raise StaleOutputError once a later run overwrote them.
-
-        Runs of runners that share the memory count as well, and their views are guarded too.
-        """
-        together = (self,) if self.shared is None else tuple(self.shared.runners)
-        epoch = Epoch(", ".join(map(str, together))) if on else None
-        for runner in together:
-            runner._epoch = epoch
 
     # ------------------------------------------------------------ choose
 
@@ -251,28 +226,40 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         return self.begin_as(batch, boundary, live, choice)
 
     def begin_as(
-        self, batch: BatchT, boundary: InT, live: ExtentsT, choice: Choice[ExtentsT]
+        self,
+        batch: BatchT,
+        boundary: InT,
+        live: ExtentsT,
+        choice: Choice[ExtentsT],
+        *,
+        in_graph: bool = False,
     ) -> Step[ExtentsT, SlotsT, InT]:
         """Load for a choice that is made already: later ranks take the first rank's.
 
-        The rows of ``boundary`` may still be on their way until ``finish``.
+        The rows of ``boundary`` may still be on their way until ``finish``. ``in_graph`` says that
+        nobody looks at the slots before it: see Note [moves inside the graph] in ``row_moves``.
         """
-        self.turn.begun = None
+        self._begun = self.turn.begun = None
         self.backend.join_stream()
         try:
-            step = self._loaded(batch, boundary, live, choice)
+            step = self._loaded(batch, boundary, live, choice, in_graph)
         except AttributeError as problem:
             raise self._lacking(problem) from problem
-        self.turn.begun = step
+        self._begun = self.turn.begun = step
         return step
 
     def _loaded(
-        self, batch: BatchT, boundary: InT, live: ExtentsT, choice: Choice[ExtentsT]
+        self,
+        batch: BatchT,
+        boundary: InT,
+        live: ExtentsT,
+        choice: Choice[ExtentsT],
+        in_graph: bool,
     ) -> Step[ExtentsT, SlotsT, InT]:
         if choice.padded is None:
             return self._bound(batch, boundary, live, choice)
         bucket = self._table[choice.padded]
-        bucket.host.open()
+        bucket.host.open(in_graph=in_graph and not self.hooks.states)
         self.receive(bucket, boundary, live)
         self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         self.hooks.load(bucket.slots, batch, live)
@@ -300,7 +287,7 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             step = self._bound(batch, boundary, live, Choice(None, Reason.REQUESTED))
         except AttributeError as problem:
             raise self._lacking(problem) from problem
-        self.turn.begun = step
+        self._begun = self.turn.begun = step
         return step
 
     # ------------------------------------------------------------ finish
@@ -310,13 +297,13 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
         Raises StaleStepError unless it is the step that this runner began last, once.
         """
-        if step is not self.turn.begun:
+        if step is not self._begun or step is not self.turn.begun:
             raise StaleStepError(
                 f"{type(self).__name__}: this step ({step.live} live) is not the one that the "
                 "runner began last: it was finished, it is another runner's, or another was begun "
                 "since, here or by a runner that shares the memory, and has overwritten its slots"
             )
-        self.turn.begun = None
+        self._begun = self.turn.begun = None
         if step.choice.padded is None:
             return self._finish_eager(step)
         bucket = self._table[step.choice.padded]
@@ -335,59 +322,3 @@ class StageRunner(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         with torch.no_grad():
             result = self.forward(step.slots, step.boundary, step.live, made)
         return self.outputs.eager(result, step.boundary, step.live)
-
-    # ------------------------------------------------------------ afterwards
-
-    def check_addresses(self, *, policy: str = "error") -> tuple[Move, ...]:
-        """What the graphs read and is not where it was at capture; cheap, for after a reload.
-
-        Parameters, buffers, declared state, slots, workspaces and outputs, by pointer, shape,
-        stride and dtype. See Note [a reload must write in place] in ``addresses``. With
-        ``policy="error"`` raises AddressError for any move; ``"recapture"`` captures this runner
-        again instead and returns the moves.
-        """
-        if policy not in ("error", "recapture"):
-            raise BuildError(f"policy {policy!r}: one of error, recapture")
-        if not self._captured:
-            raise NotCapturedError(f"{type(self).__name__} has no graphs whose addresses to check")
-        moved = moves(self._places, places_of(self))
-        if moved and policy == "error":
-            lines = "\n  ".join(map(str, moved[:8]))
-            raise AddressError(
-                f"{self}: {len(moved)} tensors moved since capture:\n  {lines}\n"
-                "Copy into the old tensors in place, or capture again"
-            )
-        if moved:
-            from ppcgc.runtime.capture import capture  # it imports this module
-
-            capture([self])
-        return moved
-
-    def drop(self, padded: ExtentsT, why: str) -> None:
-        """Do without the graph of a bucket: its steps run eagerly, and the report says why."""
-        bucket = self._table[padded]
-        if bucket.graph is not None:
-            bucket.graph.close()
-            bucket.graph = None
-        self.dropped[padded] = why
-        self.forget_choices()
-
-    def use_calibration(self, crossover: Crossover | None) -> None:
-        """Take steps that ``crossover`` measured as slower eagerly; None takes that back.
-
-        Raises BuildError for the measurement of another runner.
-        """
-        own = f"{self.family}.{self.runner}"
-        if crossover is not None and crossover.runner != own:
-            raise BuildError(f"{self}: the calibration is of {crossover.runner}, not of {own}")
-        self.crossover = crossover
-        self.forget_choices()
-
-    def close(self) -> None:
-        """Close the graphs; the runner can run eagerly still. Idempotent."""
-        for bucket in self._table.values():
-            if bucket.graph is not None:
-                bucket.graph.close()
-                bucket.graph = None
-        self._captured = False
-        self.forget_choices()

@@ -12,15 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.addresses import Places, places_of
-from ppcgc.runtime.arena import (
-    BucketHost,
-    DeviceArena,
-    HostBlock,
-    HostSlot,
-    block_bytes,
-    offsets_of,
-)
+from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.bucket import Bucket
 from ppcgc.runtime.carried import Outputs
@@ -28,13 +20,12 @@ from ppcgc.runtime.choice import Reason, StepRecord
 from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.hooks import HookInfo, Hooks, Made
+from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, block_bytes, offsets_of
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
 from ppcgc.runtime.layers import LayerRange, check_model_range
 from ppcgc.runtime.place import Place, check_place
-from ppcgc.runtime.report import Report, report_of
 from ppcgc.runtime.sharing import HOST_BLOCK, Shared, Turn
 from ppcgc.runtime.slot_info import capture_batch
-from ppcgc.runtime.stale_views import Epoch
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -98,9 +89,6 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self._table: dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]] = {}
         self._host: HostBlock | None = None
         self._feeds: BuiltStage[ExtentsT, Any, Any, Any, OutT, Any] | None = None
-        self._captured = False
-        self._places: Places = {}
-        self._epoch: Epoch | None = None
         self.turn = Turn()
         self.shared: Shared | None = None  # with runners that never work while this one does
         self._lent_block: Tensor | None = None
@@ -281,32 +269,11 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """The buckets by padded extents."""
         return self._table
 
-    def mark_captured(self) -> None:
-        """Called by ``capture`` when every bucket has its graph."""
-        self._captured = True
-        self._places = places_of(self)
-
-    @property
-    def places_at_capture(self) -> Places:
-        """Where the graphs read, by name, as it was when they were captured."""
-        return self._places
-
-    @property
-    def captured(self) -> bool:
-        """Whether every bucket has its graph."""
-        return self._captured
-
     # ------------------------------------------------------------ hooks
 
     def add_hooks(self, hooks: object) -> None:
         """Take the hooks of a build, one attribute each, and give them their workspaces."""
         self.hooks = Hooks.build(self.hook_table, hooks, self.workspace_bytes(), self.device)
-
-    # ------------------------------------------------------------ afterwards
-
-    def report(self) -> Report:
-        """What the runner holds and did: buckets, replays, eager steps, padding rows, bytes."""
-        return report_of(self)
 
     @property
     def host_block_bytes(self) -> int:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.batches import batch_of, padded, prompts
-from benchmarks.compare import WrongOutputsError, check
-from benchmarks.peers import PEERS
+from benchmarks.compare import WrongOutputsError, check, measure
+from benchmarks.peers import PEERS, close_peers
 from benchmarks.peers.listing import ON_CPU
 from benchmarks.scenario import Case, Scenario
 from benchmarks.shape import TINY
@@ -77,8 +77,55 @@ class Wrong:
 
 @pytest.mark.parametrize("value", [9.0, float("nan")])
 def test_a_peer_with_wrong_outputs_is_refused(value: float, scenario: Scenario) -> None:
-    with pytest.raises(WrongOutputsError, match="wrong, 12 → 16: relative error"):
+    with pytest.raises(WrongOutputsError, match=r"relative error .* 1 of 12 live rows .* is 11"):
         check(scenario, Wrong(scenario, value), scenario.cases[0])
+
+
+class Raising(Wrong):
+    """A peer that gets as far as its second stream of steps."""
+
+    name = "raising"
+
+    def step(self, case: Case) -> Any:
+        self.value += 1
+        if self.value > 2:
+            raise MemoryError("no room\nfor more")
+        return lambda: None
+
+    def outputs(self, case: Case) -> tuple[Tensor, Tensor]:
+        return self.scenario.eager(case)
+
+
+def test_a_peer_that_is_wrong_or_breaks_is_left_out_and_the_others_are_measured(
+    scenario: Scenario,
+) -> None:
+    good = [PEERS[name](scenario) for name in ("eager", "raw")]
+    peers = [good[0], Wrong(scenario, 9.0), Raising(scenario, 0), good[1]]
+    measured = measure(scenario, peers, rounds=3, seconds=0.001)
+    assert [(row.peer, row.bitwise is not None) for row in measured.rows] == [
+        ("eager", True),
+        ("raw", True),
+    ]
+    wrong, raising = measured.problems
+    assert str(wrong).startswith("wrong left out at 12 → 16: wrong outputs, relative error")
+    assert str(raising) == "raising left out at 12 → 16: MemoryError: no room"
+    close_peers(scenario, good, print)
+
+
+def test_a_peer_that_does_not_close_is_told_of_and_the_next_is_closed(scenario: Scenario) -> None:
+    class Stuck(Wrong):
+        def close(self) -> None:
+            raise OSError("stuck")
+
+    closed = []
+
+    class Good(Wrong):
+        def close(self) -> None:
+            closed.append(True)
+
+    said: list[str] = []
+    close_peers(scenario, [Stuck(scenario, 0), Good(scenario, 0)], said.append)
+    assert (said, closed) == (["wrong did not close: OSError: stuck"], [True])
 
 
 def test_chunks_of_the_trace() -> None:

@@ -8,7 +8,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,18 @@ import torch.distributed as dist
 
 # Imported once, in the server that ranks are forked from: the CPU backend's first capture would
 # import torch._dynamo in each of them, which takes seconds.
+# What asks whether there are GPUs must not start CUDA in that server: its forks could not.
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["torch._dynamo", "toy_pipeline"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a rank: a value, or an error's type and text; else kind DIED or HUNG."""
+    """What became of a rank: a value, or an error's type and text.
+
+    Else its kind is DIED, HUNG for one that said nothing, STAYED for one whose process did not end.
+    """
 
     value: Any = None
     kind: str | None = None
@@ -32,15 +37,20 @@ class Outcome:
 
 
 def run_ranks(
-    ranks: int, work: Callable[..., Any], folder: Path, *args: Any, limit: float = 25.0
+    ranks: int,
+    work: Callable[..., Any],
+    folder: Path,
+    *args: Any,
+    limit: float = 25.0,
+    gpus: bool = False,
 ) -> list[Outcome]:
     """Run ``work(rank, *args)`` on so many ranks of a gloo group; ``limit`` in seconds for all:
-    who has said nothing by then has hung, and is killed.
+    who has said nothing by then has hung, and is killed. With ``gpus`` each has one, and NCCL.
     """
     pipes = [CONTEXT.Pipe(duplex=False) for _ in range(ranks)]
     store = folder / f"store-{time.monotonic_ns()}"
     processes = [
-        CONTEXT.Process(target=_rank, args=(rank, ranks, str(store), pipe[1], work, args))
+        CONTEXT.Process(target=_rank, args=(rank, ranks, str(store), pipe[1], work, args, gpus))
         for rank, pipe in enumerate(pipes)
     ]
     for process, (_, sender) in zip(processes, pipes, strict=True):
@@ -57,21 +67,32 @@ def run_ranks(
         except EOFError:
             outcomes.append(Outcome(kind="DIED"))
         process.join(max(0.0, deadline - time.monotonic()))
-    for process in processes:
+    for rank, process in enumerate(processes):
         if process.is_alive():
             process.kill()
             process.join()
+            if outcomes[rank].kind != "HUNG":
+                outcomes[rank] = replace(outcomes[rank], kind="STAYED")
     return outcomes
 
 
 def _rank(
-    rank: int, ranks: int, store: str, pipe: Any, work: Callable[..., Any], args: tuple[Any, ...]
+    rank: int,
+    ranks: int,
+    store: str,
+    pipe: Any,
+    work: Callable[..., Any],
+    args: tuple[Any, ...],
+    gpus: bool,
 ) -> None:
     gc.freeze()  # what was imported is shared with the server; a collection would copy it all
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    if gpus:
+        os.environ["LOCAL_RANK"] = str(rank)
+        torch.cuda.set_device(rank)
     dist.init_process_group(
-        "gloo",
+        "cpu:gloo,cuda:nccl" if gpus else "gloo",
         init_method=f"file://{store}",
         rank=rank,
         world_size=ranks,

@@ -49,11 +49,14 @@ def in_one_process(stages: int) -> list[Tensor]:
     return outputs
 
 
-@pytest.mark.parametrize(("ranks", "in_flight"), [(1, 1), (2, 1), (3, 2), (4, 3)])
+@pytest.mark.parametrize(
+    ("ranks", "in_flight", "share"),
+    [(1, 1, False), (2, 1, True), (3, 2, False), (3, 2, True), (4, 3, False)],
+)
 def test_every_step_equals_the_plain_model_and_one_process(
-    ranks: int, in_flight: int, tmp_path: Path
+    ranks: int, in_flight: int, share: bool, tmp_path: Path
 ) -> None:
-    made = values(run_ranks(ranks, serve, tmp_path, ranks, in_flight))
+    made = values(run_ranks(ranks, serve, tmp_path, ranks, in_flight, share))
     for outputs, _, _, _ in made[:-1]:
         assert outputs == [None] * len(mixed_steps())
     outputs, paths, report, fingerprint = made[-1]
@@ -75,6 +78,7 @@ def test_every_step_equals_the_plain_model_and_one_process(
     ]
     assert all(other[1] == paths and other[3] == fingerprint for other in made)
     assert "last step of prefill: replay 64→64, cpu graph: True" in report
+    assert ("memory shared with decode" in report) is share
 
 
 def serve_slowly(rank: int, in_flight: int) -> Any:

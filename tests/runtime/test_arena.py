@@ -5,16 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ppcgc.runtime.arena import (
-    ALIGNMENT,
-    BucketHost,
-    DeviceArena,
-    HostBlock,
-    HostSlot,
-    aligned,
-    offsets_of,
-)
+from ppcgc.runtime.arena import ALIGNMENT, DeviceArena, aligned
 from ppcgc.runtime.errors import DimError
+from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, offsets_of
 
 CPU = torch.device("cpu")
 

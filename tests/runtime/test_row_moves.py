@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import BucketHost, HostBlock, HostSlot, offsets_of
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
+from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, offsets_of
 from ppcgc.runtime.row_moves import (
     FIELDS,
     IN_GRAPH,
@@ -225,7 +225,7 @@ class Launches:
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> Launches:
     made = Launches()
-    monkeypatch.setattr("ppcgc.runtime.arena.open_mover", lambda device: made)
+    monkeypatch.setattr("ppcgc.runtime.host_block.open_mover", lambda device: made)
     return made
 
 

@@ -25,7 +25,7 @@ from toy_model import (
 )
 
 from ppcgc import runtime as rt
-from ppcgc.runtime.arena import BucketHost
+from ppcgc.runtime.host_block import BucketHost
 from ppcgc.runtime.host_rows import HostRows
 
 BUCKETS = (4, 8, 16)

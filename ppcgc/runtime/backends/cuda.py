@@ -43,7 +43,8 @@ class CudaBackend:
         if self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
         self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]  # torch's
-        self._pool = torch.cuda.graph_pool_handle()
+        with torch.cuda.device(self.device):  # a pool belongs to the device that is current
+            self._pool = torch.cuda.MemPool()
         self._graphs: list[CudaGraph] = []
         self._pool_bytes = 0
         self._index: int = self.device.index
@@ -54,9 +55,28 @@ class CudaBackend:
         """Run ``body`` on the capture stream, then wait for it."""
         self._stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self._stream), torch.no_grad():
+            self._own_workspace()
             body()
         torch.cuda.current_stream(self.device).wait_stream(self._stream)
         torch.cuda.synchronize(self.device)
+
+    def _own_workspace(self) -> None:
+        """Let the workspace of cuBLAS on the capture stream lie in the graphs' own pool.
+
+        Note [a graph's own workspace]
+            torch keeps one workspace of cuBLAS a stream, and a graph has its address in it. Others
+            free that workspace: torch.compile(mode="reduce-overhead") at each recording, of all
+            streams; newer releases of torch when any graph of the stream is reset (pytorch issue
+            193402). In the general pool its memory is then handed to whoever asks, and a replay
+            writes over it. In the pool of the graphs it stays mapped while they live, and only
+            their own later captures can get it, which never run at the same time. The first matrix
+            product on a stream makes the workspace, so a small one is run here.
+        """
+        before = torch.cuda.memory_reserved(self.device)
+        with torch.cuda.use_mem_pool(self._pool, self.device):
+            small = torch.ones(16, 16, dtype=torch.float16, device=self.device)
+            torch.mm(small, small)
+        self._pool_bytes += max(0, torch.cuda.memory_reserved(self.device) - before)
 
     def capture(self, body: Callable[[], None]) -> CudaGraph:
         """Record ``body``. Raises CaptureError with the line of the model that cannot be captured.
@@ -73,7 +93,7 @@ class CudaBackend:
                 torch.no_grad(),
                 torch.cuda.graph(
                     graph,
-                    pool=self._pool,
+                    pool=self._pool.id,  # type: ignore[arg-type]  # documented so
                     stream=self._stream,
                     capture_error_mode="thread_local",
                 ),

@@ -1,4 +1,4 @@
-"""Calibration of a pipeline: every rank times its own stage, and all take what the times say together.
+"""Calibration of a pipeline: each rank times its own stage, all use the times of all.
 
 Note [a choice is made for all stages]
     A step is a replay on all ranks or on none, so a stage that is faster eagerly must not decide

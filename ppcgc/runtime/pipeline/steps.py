@@ -54,7 +54,7 @@ class Steps:
         runner = self.handoffs[number].runner
         try:
             live, choice = runner.decide(batch)
-            begun = runner.begin_as(batch, None, live, choice)
+            begun = runner.begin_as(batch, None, live, choice, in_graph=True)
         except PpcgcError as problem:
             note = f"{type(problem).__name__}: {problem}"
             self.channel.send(Header(step=self.step, runner=number, path=Path.REFUSED, note=note))
@@ -141,7 +141,7 @@ class Steps:
             boundary = takes.live_views(runner.table[choice.padded].boundary, live)
         if block.numel() and not transport.in_graph:
             coming = transport.receive(block, self.step)
-        begun = runner.begin_as(batch, boundary, live, choice)
+        begun = runner.begin_as(batch, boundary, live, choice, in_graph=True)
         self.outbox.before_step()
         if coming is not None and choice.padded is None:
             coming.confirm()  # the model may read values on the host: only of bytes that have come

@@ -15,8 +15,9 @@ def one_sided_overlap(family: Family) -> Iterator[Finding]:
 
     **What.** `overlaps` names other runners, and each of those names this one.
 
-    **Why it hurts.** Runners share buffers unless they overlap. Where only one of the two says
-    so, whoever reads the other believes its inputs safe while they are overwritten.
+    **Why it hurts.** Runners that are captured with `share=True` lie in the same memory unless
+    they overlap. Where only one of the two says so, whoever reads the other believes its inputs
+    safe while they are overwritten.
     Seen in: sgl-project/sglang#19507.
 
     **Bad**

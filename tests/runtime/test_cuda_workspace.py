@@ -1,0 +1,74 @@
+"""Graphs whose library workspaces others throw away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.backends.cuda import CudaBackend
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+# few rows and a long inner dimension: cuBLAS splits it and adds up in its workspace
+SHAPES = ((16, 16384, 64), (64, 14336, 4096), (192, 8192, 128))
+
+
+def products(backend: CudaBackend) -> list[tuple[Tensor, Tensor, Tensor, Callable[[], None]]]:
+    """Factors, the result's buffer, and the replay that fills it."""
+    made = []
+    for rows, inner, columns in SHAPES:
+        left = torch.randn(rows, inner, device=backend.device, dtype=torch.bfloat16)
+        right = torch.randn(inner, columns, device=backend.device, dtype=torch.bfloat16)
+        out = torch.zeros(rows, columns, device=backend.device, dtype=torch.bfloat16)
+
+        def body(left: Tensor = left, right: Tensor = right, out: Tensor = out) -> None:
+            out.copy_(left @ right)
+
+        backend.warm_up(body)
+        made.append((left, right, out, backend.capture(body).replay))
+    return made
+
+
+def forget_workspaces(backend: CudaBackend) -> None:
+    """What torch's graph trees do whenever they warm up or record."""
+    torch._C._cuda_clearCublasWorkspaces()
+
+
+def close_another_graph(backend: CudaBackend) -> None:
+    """Newer releases of torch free the workspace of a stream with any graph captured there."""
+    one = torch.ones(64, 64, device=backend.device)
+
+    def body() -> None:
+        torch.mm(one, one)
+
+    backend.capture(body).close()
+
+
+@pytest.mark.parametrize("harm", [forget_workspaces, close_another_graph])
+def test_a_graph_never_writes_into_memory_of_others(harm: Callable[[CudaBackend], None]) -> None:
+    backend = CudaBackend()
+    made = products(backend)
+    harm(backend)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    with torch.cuda.stream(backend._stream):  # whose freed blocks these would be
+        others = [
+            torch.zeros(size << 20, dtype=torch.uint8, device=backend.device)
+            for size in (1, 8, 31, 32, 33, 64) * 4
+        ]
+    torch.cuda.synchronize()
+    for _ in range(3):
+        for left, right, out, replay in made:
+            out.zero_()
+            replay()
+            torch.testing.assert_close(
+                out.float(), (left.float() @ right.float()), atol=2, rtol=2e-2
+            )
+    torch.cuda.synchronize()
+    assert not any(block.any() for block in others)
+    backend.close()
