@@ -28,7 +28,8 @@ class Row:
     peer: str
     live: int
     bucket: int
-    host_us: float
+    host_us: float  # of a step among several, see ``timing.host_us``
+    host_once_us: float  # of one step after a wait
     stream_ms: float
     stream_spread: float  # (slowest - fastest) / median over the rounds
     device_ms: float | None
@@ -178,6 +179,7 @@ class Turns:
             live=self.case.live,
             bucket=self.case.bucket,
             host_us=host_us(self.scenario, step),
+            host_once_us=host_us(self.scenario, step, burst=1),
             stream_ms=middle,
             stream_spread=(max(times) - min(times)) / middle,
             device_ms=device_ms(self.scenario, step),

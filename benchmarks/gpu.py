@@ -101,6 +101,7 @@ def compare_group(key: str, names: Sequence[str]) -> Part:
         for problem in measured.problems:
             run.say(str(problem))
         run.say("host microseconds of a step\n" + peers_table(rows, "host_us"))
+        run.say("the same after a wait\n" + peers_table(rows, "host_once_us"))
         run.say("milliseconds of a step in a stream\n" + peers_table(rows, "stream_ms"))
         run.say("the same over raw\n" + peers_table(rows, "stream_ms", over="raw"))
         run.say("milliseconds on the device\n" + peers_table(rows, "device_ms"))

@@ -17,12 +17,18 @@ def host_parts(scenario: Scenario, ours: Ours, case: Case) -> dict[str, float]:
     live, choice = runner.decide(batch)
     bucket = runner.table[choice.padded]
     inputs = runner.inputs
+
+    def load(source: object) -> Callable[[], object]:
+        def act() -> None:
+            bucket.host.open()
+            inputs.load(bucket.slots, bucket.host, source, live, bucket.padded)
+
+        return act
+
     parts: dict[str, Callable[[], object]] = {
         "choose": lambda: runner.decide(batch),
-        "load": lambda: inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded),
-        "load, CPU tensors": lambda: inputs.load(
-            bucket.slots, bucket.host, case.tensors, live, bucket.padded
-        ),
+        "load": load(batch),
+        "load, CPU tensors": load(case.tensors),
         "ring entry": bucket.host.begin,
         "push": bucket.host.push,
         "receive": lambda: runner.receive(bucket, boundary, live),
@@ -31,4 +37,4 @@ def host_parts(scenario: Scenario, ours: Ours, case: Case) -> dict[str, float]:
         "begin": lambda: runner.begin(batch, boundary),
         "step": lambda: runner.run(batch, boundary),
     }
-    return {name: host_us(scenario, part, 200) for name, part in parts.items()}
+    return {name: host_us(scenario, part, 100) for name, part in parts.items()}

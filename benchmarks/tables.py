@@ -39,7 +39,7 @@ def peers_table(rows: Sequence[dict[str, Any]], key: str, *, over: str | None = 
         if value is None:
             return "-"
         if over is None:
-            return f"{value:.1f}" if key == "host_us" else f"{value:.3f}"
+            return f"{value:.1f}" if key.startswith("host_") else f"{value:.3f}"
         base = values.get((over, bucket))
         return "-" if not base else f"{value / base:.3f}"
 

@@ -34,7 +34,7 @@ from ppcgc.runtime import Crossover, open_backend
 from ppcgc.runtime.crossover import BucketTimes
 from ppcgc.runtime.pipeline import Pipeline
 
-CONTEXT, KV_ROWS = 64, 4096
+CONTEXT = 64
 PREFILL_BUCKETS, DECODE_BUCKETS = (16, 32, 64, 128, 256, 512, 1024, 2048), (1, 2, 4, 8, 16)
 
 
@@ -176,7 +176,7 @@ def dims_of(shape: Shape) -> Any:
         vocab_size=VOCAB,
         max_position_embeddings=shape.max_position_embeddings,
     )
-    return llama.Dims.from_config(config, kv_rows=KV_ROWS, context=CONTEXT)
+    return llama.Dims.from_config(config, kv_rows=shape.kv_rows, context=CONTEXT)
 
 
 def never_replay_decode() -> list[Crossover]:
@@ -208,9 +208,7 @@ def by_hand(stage: RankStage, step: Step, *, padded: bool) -> dict[str, Tensor]:
     if rank > 0:
         boundary = {}
         for key in ("hidden_states", "residual"):
-            came = torch.empty(
-                live, stage.shape.hidden_size, dtype=stage.shape.dtype, device=device
-            )
+            came = stage.kv()[0].new_empty(live, stage.shape.hidden_size)
             dist.recv(came, src=rank - 1)
             boundary[key] = F.pad(came, (0, 0, 0, rows - live))
     with torch.no_grad():
