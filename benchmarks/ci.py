@@ -20,6 +20,7 @@ import torch
 
 from benchmarks.batches import INTEGERS
 from benchmarks.peers.ours import Ours
+from benchmarks.results import read
 from benchmarks.scenario import REQUESTS, Case, scenario
 from benchmarks.tables import table
 
@@ -147,9 +148,35 @@ def _import(cache: str) -> float:
     return float(done.stdout)
 
 
+def two_ranks() -> Gate:
+    """A pipeline of two processes over gloo, over eager stages that send by hand, per batch.
+
+    What the first rank chooses travels to the second at every step, and the batch is checked and
+    loaded on both: with a stage this small that is much of a step. Outputs are checked.
+    """
+    with tempfile.TemporaryDirectory() as out:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+                *("--nproc-per-node", "2", "-m", "benchmarks.two_gpus", "--tiny"),
+                *("--minutes", "3", "--out", out),
+            ],
+            cwd=ROOT,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise RuntimeError(f"two ranks failed:\n{done.stdout}\n{done.stderr}")
+        rows = read(Path(out) / "two_gpus.json")["pipeline"]
+    rates = {row["way"]: row["batches_per_s"] for row in rows if row["stream"] == "47 tokens"}
+    ratio = rates["eager"] / rates["ppcgc eager"]
+    return Gate(what="pipeline of two, eager / ours", measured=ratio, target=1.0, gate=4.0)
+
+
 def main() -> int:
     torch.set_num_threads(1)
-    gates = [host_step(), compile_time(), import_time()]
+    gates = [host_step(), compile_time(), import_time(), two_ranks()]
     rows = [
         [
             one.what,

@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -32,7 +33,8 @@ from benchmarks.scenario import Scenario, scenario
 from benchmarks.tables import peers_table
 from benchmarks.timing import stream_ms
 from benchmarks.trace import calibrated, trace
-from ppcgc.runtime import open_backend
+from benchmarks.verified import measured
+from ppcgc.runtime import open_backend, verify
 
 BY_HAND = (
     "eager",
@@ -66,22 +68,29 @@ class Run:
         sys.stdout.write(f"[{perf_counter() - self.start:6.1f} s] {text}\n")
         sys.stdout.flush()
 
-    def part(self, name: str, needs: float, act: Part, scenario: Scenario) -> None:
+    def save(self) -> None:
+        save(self.data, self.file)
+
+    def enough_for(self, needs: float) -> bool:
+        """Whether so many seconds are left."""
+        return self.left >= needs
+
+    def part(self, name: str, needs: float, act: Callable[[], None]) -> None:
         """Run a part that likely takes ``needs`` seconds; if it breaks, the others still run."""
-        if self.left < needs:
+        if not self.enough_for(needs):
             self.say(f"{name}: left out, {self.left:.0f} s are left and it may need {needs:.0f}")
             self.data["parts"][name] = "left out"
             return
         begun = perf_counter()
         self.say(name)
         try:
-            act(scenario, self)
+            act()
             self.data["parts"][name] = perf_counter() - begun
         except Exception as problem:
             self.say(f"{name} failed: {type(problem).__name__}: {problem}")
             traceback.print_exc(limit=-6, file=sys.stdout)
             self.data["parts"][name] = f"{type(problem).__name__}: {problem}"
-        save(self.data, self.file)
+        self.save()
 
 
 def compare_group(key: str, names: Sequence[str]) -> Part:
@@ -151,6 +160,25 @@ def growth_part(scenario: Scenario, run: Run) -> None:
     run.say(str(run.data["growth"]))
 
 
+class NotVerifiedError(Exception):
+    """A measured runner failed its verification."""
+
+
+def verified_part(scenario: Scenario, run: Run) -> None:
+    """The short form of `ppcgc verify benchmarks.verified:measured`, for the figures' runner."""
+    (subject,) = measured(device=str(scenario.device), kinds=("Prefill",))
+    found = verify(subject, quick=True)
+    run.data["verified"] = {
+        "title": found.title,
+        "checks": {result.name: result.verdict.value for result in found.results},
+    }
+    run.say(str(found))
+    for runner in subject.runners:
+        runner.close()
+    if not found.ok:
+        raise NotVerifiedError(found.title)
+
+
 def trace_part(key: str, compile: str) -> Part:
     """A part that sends the real prompt lengths through a calibrated runner."""
 
@@ -188,13 +216,14 @@ def everything(scenario: Scenario, run: Run) -> None:
         ("weights read once", 5, weights_read),
         ("compiled peers", 110, compare_group("inductor", COMPILED)),
         ("real prompt lengths", 60, trace_part("trace", "none")),
+        ("verified", 45, verified_part),
         ("memory", 15, memory_part),
         ("capture", 15, capture_part),
         ("real prompt lengths, compiled", 75, trace_part("trace_inductor", "inductor")),
         ("growth", 45, growth_part),
     )
     for name, needs, act in parts:
-        run.part(name, needs, act, scenario)
+        run.part(name, needs, partial(act, scenario, run))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -211,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.say(f"{stage.shape.name}: {stage.stage.weight_bytes() / 1e9:.2f} GB of weights")
     everything(stage, run)
     run.data["targets"] = [list(line) for line in targets.lines(run.data)]
-    save(run.data, run.file)
+    run.save()
     run.say("targets\n" + targets.text(run.data))
     draw(run)
     return 0

@@ -8,7 +8,8 @@ T tokens, E hidden, H query heads, K key/value heads, D head width.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -154,14 +155,22 @@ class Stage(nn.Module):
         return sum(parameter.nbytes for parameter in self.parameters())
 
 
+StageT = TypeVar("StageT", bound=Stage)
+
+
 def new_stage(shape: Shape, device: torch.device) -> Stage:
     """Random weights that keep activations near one, the same on every call."""
+    return with_weights(lambda: Stage(shape), shape, device)
+
+
+def with_weights(make: Callable[[], StageT], shape: Shape, device: torch.device) -> StageT:
+    """What ``make`` builds, on the device, with such weights."""
     torch.manual_seed(0)
     before = torch.get_default_dtype()
     torch.set_default_dtype(shape.dtype)
     try:
         with torch.device(device):
-            stage = Stage(shape)
+            stage = make()
     finally:
         torch.set_default_dtype(before)
     draw_weights(stage)

@@ -33,6 +33,10 @@ def plots(data: Mapping[str, Any], folder: Path) -> Iterator[Path]:
             yield _crossover(data[f"crossover_{key}"], title, folder / f"crossover_{key}.png")
     if data.get("memory"):
         yield _memory(data["memory"], title, folder / "memory.png")
+    if data.get("handoff"):
+        yield _handoff(data["handoff"], title, folder / "handoff.png")
+    if data.get("pipeline"):
+        yield _pipeline(data["pipeline"], title, folder / "pipeline.png")
 
 
 def _title(data: Mapping[str, Any]) -> str:
@@ -82,6 +86,44 @@ def _memory(rows: Any, title: str, path: Path) -> Path:
     axes.set(
         xlabel="buckets captured, the largest first", ylabel="device memory taken, MiB", title=title
     )
+    return _saved(figure, path)
+
+
+def _handoff(rows: Any, title: str, path: Path) -> Path:
+    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    sizes = sorted({row["tokens"] for row in rows if row["tokens"]})
+    for way in dict.fromkeys(row["way"] for row in rows if row["tokens"]):
+        own = sorted((row["tokens"], row["us"]) for row in rows if row["way"] == way)
+        width = 2.5 if way.startswith("ppcgc") else 1.2
+        axes.plot(*zip(*own, strict=True), marker="o", label=way, linewidth=width)
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="tokens of the boundary",
+        ylabel="one way, µs",
+        title=title,
+    )
+    axes.minorticks_off()
+    axes.set_xticks(sizes, list(map(str, sizes)))
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    return _saved(figure, path)
+
+
+def _pipeline(rows: Any, title: str, path: Path) -> Path:
+    measured = [row for row in rows if row.get("batches_per_s")]
+    streams = list(dict.fromkeys(row["stream"] for row in measured))
+    figure, panels = plt.subplots(
+        1, len(streams), figsize=(5 * len(streams), 4), layout="constrained", squeeze=False
+    )
+    for axes, stream in zip(panels[0], streams, strict=True):
+        own = [row for row in measured if row["stream"] == stream]
+        bars = axes.bar([row["way"] for row in own], [row["batches_per_s"] for row in own])
+        axes.bar_label(bars, [f"{row['over_raw']:.2f}" for row in own])
+        axes.set(title=f"{stream} a batch", ylabel="batches a second")
+        axes.margins(y=0.1)
+        axes.tick_params(axis="x", rotation=30)
+    figure.suptitle(f"{title}; above the bars: over the raw replay of the slower stage")
     return _saved(figure, path)
 
 

@@ -47,3 +47,33 @@ def peers_table(rows: Sequence[dict[str, Any]], key: str, *, over: str | None = 
         ["peer", *map(str, buckets)],
         [[peer, *(cell(peer, bucket) for bucket in buckets)] for peer in peers],
     )
+
+
+def handoff_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Ways down, tokens across: microseconds one way."""
+    sizes = sorted({row["tokens"] for row in rows})
+    values = {(row["way"], row["tokens"]): f"{row['us']:.1f}" for row in rows}
+    return table(
+        ["one way", *(str(size) if size else "8 bytes" for size in sizes)],
+        [
+            [way, *(values.get((way, size), "-") for size in sizes)]
+            for way in dict.fromkeys(row["way"] for row in rows)
+        ],
+    )
+
+
+def pipeline_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Ways down, streams across: batches a second, and over the slower stage's raw replay."""
+    streams = list(dict.fromkeys(row["stream"] for row in rows))
+    values = {
+        (row["way"], row["stream"]): f"{row['batches_per_s']:.1f} ({row['over_raw']:.3f})"
+        for row in rows
+        if "over_raw" in row
+    }
+    return table(
+        ["batches/s (over raw)", *streams],
+        [
+            [way, *(values.get((way, stream), "wrong") for stream in streams)]
+            for way in dict.fromkeys(row["way"] for row in rows)
+        ],
+    )

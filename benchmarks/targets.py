@@ -15,6 +15,8 @@ def lines(data: Mapping[str, Any]) -> Iterator[Line]:
     yield from _of_memory(data.get("memory", ()))
     yield from _of_capture(data.get("capture", ()))
     yield from _of_trace(data)
+    yield from _of_handoff(data.get("handoff", ()))
+    yield from _of_pipeline(data.get("pipeline", ()))
 
 
 def _by_peer(rows: Any) -> dict[tuple[str, int], Mapping[str, Any]]:
@@ -86,6 +88,30 @@ def _of_trace(data: Mapping[str, Any]) -> Iterator[Line]:
             wanted = 1.0 if whole else least.get(one["to"], 0.99)
             name = f"{key}, {one['from']} to {one['to']} tokens: eager's time needed"
             yield name, 1 / one["speedup"], 1 / wanted, ""
+
+
+def _of_handoff(rows: Any) -> Iterator[Line]:
+    us = {(row["way"], row["tokens"]): row["us"] for row in rows}
+    for (way, tokens), captured in us.items():
+        if way != "ppcgc captured":
+            continue
+        raw, eager = us.get(("raw captured send", tokens)), us.get(("eager send", tokens))
+        if raw:
+            yield (
+                f"captured hand-off of {tokens} tokens / raw captured send",
+                captured / raw,
+                1.3,
+                "",
+            )
+        if eager and tokens <= 64:
+            yield f"captured hand-off of {tokens} tokens / eager send", captured / eager, 0.5, ""
+
+
+def _of_pipeline(rows: Any) -> Iterator[Line]:
+    for row in rows:
+        if row["way"].startswith("ppcgc") and row.get("over_raw"):
+            name = f"pipeline, {row['stream']}, {row['way']}: slower stage's raw rate needed"
+            yield name, 1 / row["over_raw"], 1 / 0.9, ""
 
 
 def text(data: Mapping[str, Any]) -> str:

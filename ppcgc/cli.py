@@ -12,16 +12,16 @@ import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from ppcgc import __version__
+from ppcgc import __version__, arguments
 from ppcgc.diagnostics.model import Diagnostic
-from ppcgc.diagnostics.printers import MACHINE_FORMATS, PRINTERS, render
+from ppcgc.diagnostics.printers import MACHINE_FORMATS, render
 
-# kept here so that the help needs no pass of the compiler; a test compares it with the IR's list
-MODEL_DTYPES = ("float16", "bfloat16", "float32", "float64")
+if TYPE_CHECKING:
+    from ppcgc.bind import Binding
 
 CLEAN = 0
 FINDINGS = 1
@@ -84,17 +84,6 @@ def _internal_error(error: Exception) -> int:
     return CANNOT_RUN
 
 
-_format = click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(PRINTERS)),
-    default="full",
-    show_default=True,
-    help="How findings are printed.",
-)
-_paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-
-
 @click.group(
     name="ppcgc", help="Compile slot specs to runners that capture and replay pipeline stages."
 )
@@ -104,8 +93,7 @@ def commands() -> None:
 
 
 @commands.command()
-@_paths
-@_format
+@arguments.validate
 def validate(paths: tuple[str, ...], form: str) -> int:
     """Check specs: files, folders, or - for standard input."""
     from ppcgc.driver import check_source, findings_of, texts_of
@@ -123,15 +111,23 @@ def validate(paths: tuple[str, ...], form: str) -> int:
 
 
 @commands.command()
-@_paths
-@click.option(
-    "--out", default="generated", show_default=True, help="The folder of the generated packages."
-)
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 with a diff when files differ.")
-@_format
-def generate(paths: tuple[str, ...], out: str, check: bool, form: str) -> int:
-    """Generate the runners of specs. A call with errors writes nothing."""
+@arguments.generate
+def generate(
+    paths: tuple[str, ...],
+    out: str,
+    check: bool,
+    bind: str | None,
+    stages: int | None,
+    given: tuple[str, ...],
+    form: str,
+) -> int:
+    """Generate the runners of specs. A call with errors writes nothing.
+
+    With --bind the code is for one model: sizes, layers, stages and boundaries are constants, and
+    a build with another config is refused.
+    """
     from ppcgc.driver import compile_sources
+    from ppcgc.known.sizes import NotKnownError
     from ppcgc.publish import PublishError
     from ppcgc.sources import STDIN, UnreadableError, read_sources
 
@@ -139,17 +135,34 @@ def generate(paths: tuple[str, ...], out: str, check: bool, form: str) -> int:
         raise CannotRunError("a spec from standard input has no name to put into its files")
     try:
         sources = read_sources(paths, Path(out))
-        compiled = compile_sources(sources)
+        compiled = compile_sources(sources, _binding(bind, stages, given, len(sources)))
         if _has_errors(compiled.findings):
             _print_findings(form, compiled.findings, compiled.texts)
             _say(_summary(compiled.findings, len(sources)))
             return FINDINGS
         finish = _check_files if check else _write_files
         later, code = finish(compiled.files, Path(out), form)
-    except (UnreadableError, PublishError) as error:
+    except (UnreadableError, PublishError, NotKnownError) as error:
         raise CannotRunError(str(error)) from error
     _print_findings(form, [*compiled.findings, *later], compiled.texts)
     return code
+
+
+def _binding(
+    config: str | None, stages: int | None, given: tuple[str, ...], specs: int
+) -> Binding | None:
+    """What --bind, --stages and --set ask for. Raises ``NotKnownError``."""
+    if config is None:
+        if stages is not None or given:
+            raise click.UsageError("--stages and --set go with --bind CONFIG")
+        return None
+
+    from ppcgc.bind import read_binding
+    from ppcgc.known.given import read_values
+
+    if specs != 1:
+        raise CannotRunError(f"--bind is for one spec, not for {specs}: a config is one model's")
+    return read_binding(Path(config), read_values(given), stages)
 
 
 def _write_files(files: dict[str, str], out: Path, form: str) -> tuple[list[Diagnostic], int]:
@@ -184,18 +197,7 @@ def _check_files(files: dict[str, str], out: Path, form: str) -> tuple[list[Diag
 
 
 @commands.command()
-@click.argument("spec")
-@click.option("--config", metavar="FILE", help="The model's config as JSON: sizes, layers, dtype.")
-@click.option(
-    "--set",
-    "given",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A dim (kv_rows=4096), an option (options.lora=true) or tp.size; before the config.",
-)
-@click.option("--dtype", type=click.Choice(MODEL_DTYPES), help="What `dtype: model` stands for.")
-@click.option("--stages", type=click.IntRange(min=1), help="How many stages an even split makes.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@arguments.plan
 def plan(
     spec: str,
     config: str | None,
@@ -210,8 +212,9 @@ def plan(
     --set give them. Nothing is generated.
     """
     from ppcgc.driver import check_source
-    from ppcgc.overview import NotKnownError, as_json, as_text, describe, gather
-    from ppcgc.overview.given import read_config, read_values
+    from ppcgc.known.given import read_config, read_values
+    from ppcgc.known.sizes import NotKnownError, gather
+    from ppcgc.overview import as_json, as_text, describe
     from ppcgc.plan import plan as make_plan
     from ppcgc.sources import UnreadableError, read_sources
 
@@ -234,8 +237,7 @@ def plan(
 
 
 @commands.command()
-@click.argument("name", default="my_model")
-@click.option("--family", help="The family's name; by default made from NAME.")
+@arguments.init
 def init(name: str, family: str | None) -> int:
     """Write a commented spec to start from: NAME.yaml. Never writes over a file."""
     from ppcgc.driver import Source, check_source
@@ -263,9 +265,7 @@ def init(name: str, family: str | None) -> int:
 
 
 @commands.command()
-@click.argument("code", required=False)
-@click.option("--all", "every", is_flag=True, help="Every rule, by code.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@arguments.explain
 def explain(code: str | None, every: bool, form: str) -> int:
     """Print what a rule means: its CODE (PPC301) or its name."""
     from ppcgc.diagnostics.catalogue import all_rules
@@ -282,20 +282,7 @@ def explain(code: str | None, every: bool, form: str) -> int:
 
 
 @commands.command()
-@click.argument("factory", metavar="MODULE:FACTORY")
-@click.option("--runner", help="Only this runner of the family, such as prefill.")
-@click.option("--device", help="Passed to the factory: cpu, cuda, cuda:1.")
-@click.option("--stages", type=click.IntRange(min=1), help="Passed to the factory.")
-@click.option("--check", "checks", multiple=True, help="Only this check; may be repeated.")
-@click.option("--quick", is_flag=True, help="Two buckets of each runner, two batches each.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["full", "concise", "json"]),
-    default="full",
-    show_default=True,
-    help="How the report is printed.",
-)
+@arguments.verify
 def verify(
     factory: str,
     runner: str | None,
@@ -331,9 +318,7 @@ def verify(
 
 
 @commands.command()
-@click.option("--peer", "peers", multiple=True, help="Only this peer; may be repeated.")
-@click.option("--tiny", is_flag=True, help="A tiny stage on the CPU: shows that the harness runs.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the figures there, as JSON.")
+@arguments.bench
 def bench(peers: tuple[str, ...], tiny: bool, out: Path | None) -> int:
     """Measure generated runners beside what else runs a stage: needs torch and a checkout.
 

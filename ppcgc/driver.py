@@ -17,6 +17,7 @@ from ppcgc.extend.rules import SAME_FAMILY
 from ppcgc.load import decode, load
 
 if TYPE_CHECKING:
+    from ppcgc.bind import Binding
     from ppcgc.ir import Family
     from ppcgc.nodes import Document
 
@@ -87,15 +88,23 @@ def check_source(source: Source) -> Checked:
     )
 
 
-def compile_sources(sources: Iterable[Source]) -> Compiled:
-    """Check every spec, then plan and emit all of them, or none when there are errors."""
+def compile_sources(sources: Iterable[Source], binding: Binding | None = None) -> Compiled:
+    """Check every spec, then plan and emit all of them, or none when there are errors.
+
+    With a ``binding`` the code is for one config. Raises ``NotKnownError`` for names or values of
+    it that a spec does not have.
+    """
     checked = [check_source(source) for source in sources]
     found = [*findings_of(checked), *_same_family(checked)]
     files: dict[str, str] = {}
     if not _has_errors(found):
         for one in checked:
             if one.family is not None:
-                files |= _generate(one.family, one.origin)
+                made, later = _generate(one.family, one.origin, binding)
+                files |= made
+                found += later
+    if _has_errors(found):
+        files = {}
     return Compiled(files=files, findings=tuple(in_order(found)), texts=texts_of(checked))
 
 
@@ -153,11 +162,24 @@ def _check_document(document: Document) -> tuple[Family | None, list[Diagnostic]
     return family, found
 
 
-def _generate(family: Family, origin: str | None) -> dict[str, str]:
+def _generate(
+    family: Family, origin: str | None, binding: Binding | None
+) -> tuple[dict[str, str], list[Diagnostic]]:
+    """The files of a family; none after a finding, which only a binding can still bring."""
     from ppcgc.emit import emit
     from ppcgc.plan import plan
 
-    return emit(plan(family), origin)
+    planned = plan(family)
+    if binding is None:
+        return emit(planned, origin), []
+
+    from ppcgc.bind import bind
+
+    bound, found = bind(family, binding)
+    if bound is None:
+        return {}, found
+    # the fingerprint is the spec's: ranks with and without a binding fit together
+    return emit(replace(plan(bound), fingerprint=planned.fingerprint), origin), found
 
 
 def _same_family(checked: list[Checked]) -> list[Diagnostic]:

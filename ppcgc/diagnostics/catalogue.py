@@ -18,6 +18,7 @@ _PASSES = (
     "ppcgc.validate.schema",
     "ppcgc.resolve",
     "ppcgc.validate.rules",
+    "ppcgc.bind",
     "ppcgc.driver",
     "ppcgc.publish",
 )

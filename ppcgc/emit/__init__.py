@@ -24,6 +24,7 @@ class Header:
 
     owner: Code
     fingerprint: Code
+    bound: Code | None
     abi: Code
 
 
@@ -35,7 +36,8 @@ def emit(plan: Plan, origin: str | None = None) -> dict[str, str]:
     runners = tuple(runner_view(plan.family, runner) for runner in plan.runners)
     boundaries = boundary_views(plan.family)
     family = family_view(plan, runners, boundaries)
-    header = _header(plan, origin or plan.family.source)
+    bound = None if family.bound is None else family.bound.header
+    header = _header(plan, origin or plan.family.source, bound)
     folder = plan.family.name
     files = {
         f"{folder}/__init__.py": _render("package.py.j2", header, family=family),
@@ -57,11 +59,12 @@ def emit(plan: Plan, origin: str | None = None) -> dict[str, str]:
     return files
 
 
-def _header(plan: Plan, origin: str) -> Header:
+def _header(plan: Plan, origin: str, bound: Code | None) -> Header:
     source = "".join(c if c.isprintable() else "?" for c in origin)
     return Header(
         owner=Code(f"# ppcgc: generated from {source} by ppcgc {VERSION}, ABI {ABI}; do not edit"),
         fingerprint=Code(f"# spec: {plan.fingerprint}"),
+        bound=bound,
         abi=literal(ABI),
     )
 

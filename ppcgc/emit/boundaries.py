@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ppcgc.emit.source import Code, Identifier, call, identifier, tuple_of
 from ppcgc.emit.tensors import BoundaryKeyView, boundary_view
+from ppcgc.expr.tree import Bool
 from ppcgc.ir import BoundaryKey, Family, Runner
 
 
@@ -22,6 +23,8 @@ class BoundaryView:
     held: Code
     trimmed: Code
     imports_torch: bool
+    split: Code | None
+    scattered: Code | None
 
 
 def boundary_of(family: Family, runner: Runner) -> tuple[BoundaryKey, ...]:
@@ -49,6 +52,8 @@ def _view(family: Family, module: str, keys: tuple[BoundaryKey, ...]) -> Boundar
     views = tuple(boundary_view(family, key) for key in keys)
     axes = dict.fromkeys(extent.axis for key in keys for extent in key.shape if extent.axis)
     forwarded = tuple(view.key for view in views if view.by_runtime)
+    split = tuple(view.split for view in views if view.split is not None)
+    scattered = tuple(view.key for view in views if view.scattered)
     return BoundaryView(
         module=identifier(module),
         keys=views,
@@ -58,7 +63,9 @@ def _view(family: Family, module: str, keys: tuple[BoundaryKey, ...]) -> Boundar
         infos=tuple_of(tuple(view.info for view in views)),
         held=call(Code("Boundary"), tuple(view.member for view in views)),
         trimmed=call(Code("Boundary"), tuple(view.trim for view in views)),
-        imports_torch=any(key.dtype != "model" for key in keys),
+        split=Code(f"{{{', '.join(map(str, split))}}}") if split else None,
+        scattered=Code(f"frozenset({{{', '.join(map(str, scattered))}}})") if scattered else None,
+        imports_torch=any(key.dtype != "model" and key.when != Bool(False) for key in keys),
     )
 
 

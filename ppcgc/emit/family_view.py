@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ppcgc.emit.bound_code import (
+    BoundView,
+    bound_view,
+    dim_default,
+    keyword_with_default,
+    layer_set,
+)
 from ppcgc.emit.boundaries import BoundaryView
 from ppcgc.emit.imports import export_list, import_lines
 from ppcgc.emit.runner_view import RunnerView
@@ -34,7 +41,7 @@ class FieldView:
     """A field of one of the family's classes, and how its value is found."""
 
     name: Identifier
-    type: Code
+    type: Code  # with the constant behind it, where the code is bound to one
     note: Code
     value: Code
 
@@ -52,6 +59,7 @@ class FamilyView:
     name_text: Code
     doc: Code
     fingerprint: Code
+    bound: BoundView | None
     options: tuple[FieldView, ...]
     kinds: tuple[FieldView, ...]
     make_kinds: Code
@@ -79,7 +87,8 @@ def family_view(
         name_text=literal(family.name),
         doc=docstring(family.doc or f"The family {family.name}"),
         fingerprint=literal(plan.fingerprint),
-        options=tuple(map(_option_field, family.options)),
+        bound=bound_view(family),
+        options=tuple(_option_field(family, option) for option in family.options),
         kinds=kinds,
         make_kinds=call(
             Code("kinds = Kinds"),
@@ -138,7 +147,7 @@ def _exports(family: Family, runners: tuple[RunnerView, ...]) -> Code:
 def _from_config(family: Family) -> Code:
     """The signature of ``Dims.from_config``: what the config does not say are keywords."""
     asked = [
-        code("{}: int", identifier(dim.name))
+        keyword_with_default(family, dim.name)
         for dim in family.dims
         if isinstance(dim.source, BuildDim)
     ]
@@ -157,10 +166,11 @@ def _dim_fields(family: Family) -> tuple[FieldView, ...]:
     count, line = family.pipeline.layer_count, line_of(family.pipeline.span)
     name = identifier("layer_count")
     if isinstance(count, ConfigDim):
-        return (*fields, _config_field(name, count.path, line))
+        return (*fields, _config_field(family, name, count.path, line))
     value = _locals(family).python(count)
     note = Code(f"# {line}")
-    return (*fields, FieldView(name=name, type=Code("int"), note=note, value=value))
+    type_ = _int_type(family, name)
+    return (*fields, FieldView(name=name, type=type_, note=note, value=value))
 
 
 def _dims_of(dim: Dim) -> frozenset[str]:
@@ -173,12 +183,19 @@ def _dim_field(family: Family, dim: Dim) -> FieldView:
     name, line = identifier(dim.name), line_of(dim.span)
     match dim.source:
         case ConfigDim(path=path):
-            return _config_field(name, path, line)
+            return _config_field(family, name, path, line)
         case BuildDim():
             value, note = code("rt.build_int({}, {})", literal(dim.name), name), "given at build"
         case ExprDim(expr=expr):
             value, note = _locals(family).python(expr), "computed"
-    return FieldView(name=name, type=Code("int"), note=Code(f"# {note}, {line}"), value=value)
+    type_ = _int_type(family, name)
+    return FieldView(name=name, type=type_, note=Code(f"# {note}, {line}"), value=value)
+
+
+def _int_type(family: Family, name: Identifier) -> Code:
+    """``int``, or ``int = 64`` where the code is bound to 64."""
+    default = dim_default(family, name.text)
+    return Code("int") if default is None else code("int = {}", default)
 
 
 def _locals(family: Family) -> Scope:
@@ -186,12 +203,12 @@ def _locals(family: Family) -> Scope:
     return Scope(family=family, dims="")
 
 
-def _config_field(name: Identifier, path: tuple[str, ...], line: str) -> FieldView:
+def _config_field(family: Family, name: Identifier, path: tuple[str, ...], line: str) -> FieldView:
     dotted = ".".join(path)
     shown = ".".join(str(identifier(step)) for step in path)
     return FieldView(
         name=name,
-        type=Code("int"),
+        type=_int_type(family, name),
         note=Code(f"# config.{shown}, {line}"),
         value=code("rt.config_int(config, {})", literal(dotted)),
     )
@@ -204,21 +221,24 @@ def _given_fields(family: Family) -> tuple[FieldView, ...]:
         fields.append(("options", "Options", "# given at build"))
     fields += [(g, "rt.Ranks", "# given at build") for g in sorted(family.parallel)]
     if family.pipeline.kinds:
-        fields.append(("kinds", "Kinds", "# layers of each kind"))
+        bound = bound_view(family)
+        type_ = "Kinds = KINDS" if bound is not None and bound.kinds else "Kinds"
+        fields.append(("kinds", type_, "# layers of each kind"))
     return tuple(
         FieldView(name=identifier(name), type=Code(type_), note=Code(note), value=Code(name))
         for name, type_, note in fields
     )
 
 
-def _option_field(option: Option) -> FieldView:
+def _option_field(family: Family, option: Option) -> FieldView:
+    bound = {} if family.bound is None else dict(family.bound.options)
     types = {"bool": "bool", "int": "int", "enum": "str"}
     choices = f", one of {', '.join(option.choices)}" if option.choices else ""
     return FieldView(
         name=identifier(option.name),
         type=Code(types[option.type]),
         note=Code(f"# {line_of(option.span)}{choices}"),
-        value=literal(option.default),
+        value=literal(bound.get(option.name, option.default)),
     )
 
 
@@ -238,9 +258,13 @@ def _kind_field(family: Family, kind: LayerKind) -> FieldView:
         case KindIf(expr=expr):
             holds = code("lambda layer: {}", _locals(family).python(expr))
             value = call(Code(f"{head}kind_if"), (holds, count))
+    bound = {} if family.bound is None else dict(family.bound.kinds)
+    type_ = Code("rt.KindIds")
+    if kind.name in bound:
+        type_ = code("rt.KindIds = {}", layer_set(bound[kind.name]))
     return FieldView(
         name=identifier(kind.name),
-        type=Code("rt.KindIds"),
+        type=type_,
         note=Code(f"# {line_of(kind.span)}"),
         value=value,
     )
@@ -265,6 +289,8 @@ def _state_views(family: Family) -> list[StateView]:
 
 
 def _ranges(family: Family) -> Code:
+    if family.bound is not None and family.bound.stages is not None:
+        return Code("rt.declared_ranges(dims.layer_count, STAGES)")
     stages = family.pipeline.stages
     if isinstance(stages, EvenStages):
         return Code("rt.even_ranges(dims.layer_count, of)")

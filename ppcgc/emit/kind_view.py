@@ -209,7 +209,11 @@ def _imports(
     results = ["outputs", "results"] if gives else []
     modules = {
         boundary_module(planned.runner): boundary,
-        "family": ["Dims", *(["State"] if family.states else [])],
+        "family": [
+            *(["STAGES"] if family.bound is not None and family.bound.stages else []),
+            "Dims",
+            *(["State"] if family.states else []),
+        ],
         runner: [str(extents), *(str(class_name(runner, word)) for word in ("steps", *results))],
         f"{runner}_slots": ["SLOTS"],
     }

@@ -102,7 +102,7 @@ def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
         if planned.axes == planned.columns
         else _names("columns", planned.columns),
         counts=_counts(family, planned),
-        settings=tuple(_settings(planned)),
+        settings=tuple(_settings(family, planned)),
         extents_body=lines(chosen.extents_lines(), 8),
         choose_body=lines(chosen.choose_lines(), 8),
         outputs=outputs,
@@ -140,7 +140,7 @@ def _names(word: str, names: tuple[str, ...]) -> Code:
     return code("{}: ClassVar[tuple[str, ...]] = {}", Code(word), tuple_of(items))
 
 
-def _settings(planned: RunnerPlan) -> Iterator[Code]:
+def _settings(family: Family, planned: RunnerPlan) -> Iterator[Code]:
     """What differs from the defaults of every stage."""
     runner = planned.runner
     if runner.dispatch.require_graph:
@@ -151,6 +151,13 @@ def _settings(planned: RunnerPlan) -> Iterator[Code]:
         yield code("compile = {}", literal(runner.compile))
     if runner.overlaps:
         yield _names("overlaps", runner.overlaps)
+    groups = tuple(
+        code("{}: {}", literal(axis.name), literal(axis.group.over))
+        for axis in family.axes
+        if axis.name in planned.axes and axis.group is not None
+    )
+    if groups:
+        yield _mapping("groups: ClassVar[Mapping[str, str]] = ", groups)
 
 
 def _rings(tensors: tuple[OutputView, ...]) -> Code | None:

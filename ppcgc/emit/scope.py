@@ -47,7 +47,7 @@ class Scope:
             return self._of(self._in_dims("kinds"), ref.path[-1])
         match ref.symbol:
             case Symbol.DIM:
-                return self._of(self.dims, ref.name)
+                return self._constant(ref.name) or self._of(self.dims, ref.name)
             case Symbol.OPTION:
                 return self._of(self._in_dims("options"), ref.name)
             case Symbol.LIVE:
@@ -70,6 +70,11 @@ class Scope:
                 return Code(self.cut)
             case Symbol.LAYER:
                 return Code("layer")
+
+    def _constant(self, dim: str) -> Code | None:
+        """The size that the code is bound to; where sizes are read, they are local variables."""
+        sizes = dict(self.family.bound.dims) if self.family.bound and self.dims else {}
+        return literal(sizes[dim]) if dim in sizes else None
 
     def _in_dims(self, name: str) -> str:
         return str(self._of(self.dims, name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ppcgc.emit.slot_code import SlotCode
 from ppcgc.emit.source import Code, call, code, identifier, literal
+from ppcgc.expr.tree import Ref, Symbol
 from ppcgc.ir import Role
 
 
@@ -40,4 +41,4 @@ def _of(slot: SlotCode) -> Code:
         case "state":
             return slot.loading.python(slot.family.state(name).rows)
         case _:
-            return code("self.dims.{}", identifier(name))
+            return slot.loading.name(Ref(Symbol.DIM, name))

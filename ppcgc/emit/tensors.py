@@ -8,7 +8,18 @@ from ppcgc.emit.batch_source import under
 from ppcgc.emit.names import dtype_code
 from ppcgc.emit.scope import Scope
 from ppcgc.emit.shapes import annotation, extent_code, padded_dims, shape_code
-from ppcgc.emit.source import Code, Identifier, call, code, comment, identifier, lines, literal
+from ppcgc.emit.source import (
+    Code,
+    Identifier,
+    call,
+    code,
+    comment,
+    identifier,
+    lines,
+    literal,
+    tuple_of,
+)
+from ppcgc.expr.tree import Bool
 from ppcgc.ir import (
     BoundaryKey,
     Family,
@@ -43,7 +54,8 @@ class OutputView:
 class BoundaryKeyView:
     """One key of the boundary, on the sending and on the receiving side.
 
-    ``crosses`` is None for a key without ``when``. Statements are indented for a method's body.
+    ``crosses`` is None for a key that crosses every cut, ``never`` says that it crosses none (a
+    binding knows all cuts). Statements are indented for a method's body.
     """
 
     name: Identifier
@@ -53,11 +65,14 @@ class BoundaryKeyView:
     doc: Code | None
     info: Code
     crosses: Code | None
+    never: bool
     member: Code
     trim: Code
     receive: Code
     reset: Code | None
     by_runtime: bool
+    split: Code | None
+    scattered: bool
 
 
 class TensorCode:
@@ -72,6 +87,8 @@ class TensorCode:
         self.key = literal(tensor.name)
         self.dtype = dtype_code(tensor.dtype, "self.dtype")
         self.dims = padded_dims(tensor.shape, tensor.axes)
+        sharded = isinstance(tensor, BoundaryKey) and tensor.content == "sharded"
+        self.split = self.dims[0] if sharded and self.dims else None  # over ranks of tp
 
     def annotation(self) -> Code:
         return annotation(self.tensor.shape, self.tensor.dtype, self.tensor.span)
@@ -90,11 +107,26 @@ class TensorCode:
             for dim, extent in enumerate(self.tensor.shape)
             if extent.axis is not None
         ]
+        if self.split is not None:
+            cuts.sort(key=lambda cut: cut[0] != literal(self.split))  # what is split comes first
+            along = (code("({}, {})", *cut) for cut in cuts)
+            return call(Code("rt.cut_part"), (whole, Code("self.dims.tp"), *along))
         if len(cuts) == 1 and not may_lack:
             return code("{}.narrow({}, 0, {})", whole, *cuts[0])
         if not cuts:
             return whole
         return call(Code("rt.cut_rows"), (whole, *(code("({}, {})", *cut) for cut in cuts)))
+
+
+    def live_shape(self, buffer: Code) -> Code:
+        """``(live.tokens, self.dims.hidden)``; of a part, the live rows in this rank's buffer."""
+        if self.split is None:
+            return shape_code(self.scope, self.tensor.shape, "live")
+        extents = [extent_code(self.scope, extent, "live") for extent in self.tensor.shape]
+        rows = code("{}.shape[{}]", buffer, literal(self.split))
+        parts = (extents[self.split], rows, Code("self.dims.tp"))
+        extents[self.split] = call(Code("rt.live_part"), parts)
+        return tuple_of(tuple(extents))
 
 
 def output_view(family: Family, runner: Runner, output: Output) -> OutputView:
@@ -136,7 +168,8 @@ def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
     if key.when is None:
         type_, crosses, member = "Tensor", None, code("of[{}]", tensor.key)
     else:
-        type_, crosses = "Tensor | None", tensor.scope.python(key.when)
+        always = key.when == Bool(True)
+        type_, crosses = "Tensor | None", None if always else tensor.scope.python(key.when)
         member = code("of.get({})", tensor.key)
     return BoundaryKeyView(
         name=name,
@@ -146,11 +179,16 @@ def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
         doc=comment(key.doc, 4) if key.doc else None,
         info=tensor.info(),
         crosses=crosses,
+        never=key.when == Bool(False),
         member=code("{}={}", name, member),
         trim=code("{}={}", name, trim),
         receive=_receive(tensor, key),
         reset=_reset(tensor, key),
         by_runtime=key.by_runtime,
+        split=None
+        if tensor.split is None
+        else code("{}: {}", tensor.key, literal(tensor.split)),
+        scattered=key.wire == "scatter_gather",
     )
 
 
@@ -158,7 +196,7 @@ def _receive(tensor: TensorCode, key: BoundaryKey) -> Code:
     parts = (
         code("into.{}", tensor.name),
         code("source.{}", tensor.name),
-        shape_code(tensor.scope, key.shape, "live"),
+        tensor.live_shape(code("into.{}", tensor.name)),
         literal(f"boundary.{key.name}"),
     )
     return _if_it_crosses(key, "into", [call(Code("host.receive_rows"), parts)])
@@ -176,6 +214,9 @@ def _reset_axis(tensor: TensorCode, key: BoundaryKey, dim: int) -> Code:
     scaled = f" * {extent.scale}" if extent.scale != 1 else ""
     offset = f" + {extent.offset}" if extent.offset else ""
     count = Code(f"rt.axis_count(live, axes, {literal(extent.axis)}){scaled}{offset}")
+    if dim == tensor.split:  # counted from the first row of this rank's part
+        rows = code("rows.{}.shape[{}]", tensor.name, literal(dim))
+        count = code("{} - {}", count, call(Code("rt.part_start"), (rows, Code("self.dims.tp"))))
     parts: tuple[Code, ...] = (code("rows.{}", tensor.name), count)
     along = (code("dim={}", literal(dim)),) if dim else ()
     if isinstance(key.padding, RepeatLastPadding):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ppcgc.expr.tree import (
     Arithmetic,
@@ -57,32 +57,46 @@ def refs(expr: Expr) -> frozenset[Ref]:
     return frozenset(node for node in nodes(expr) if isinstance(node, Ref))
 
 
-def replace_leaves(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The same tree with ``change`` applied to each leaf."""
+def rebuild(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The same tree with ``change`` applied to each node, its operands first."""
 
     def again(part: Expr) -> Expr:
-        return replace_leaves(part, change)
+        return rebuild(part, change)
 
     match expr:
         case Int() | Bool() | Text() | Name() | Ref():
             return change(expr)
         case Negate(operand):
-            return Negate(again(operand))
+            return change(Negate(again(operand)))
         case Not(operand):
-            return Not(again(operand))
+            return change(Not(again(operand)))
         case Arithmetic(op, left, right):
-            return Arithmetic(op, again(left), again(right))
+            return change(Arithmetic(op, again(left), again(right)))
         case Compare(op, left, right):
-            return Compare(op, again(left), again(right))
+            return change(Compare(op, again(left), again(right)))
         case Logical(op, left, right):
-            return Logical(op, again(left), again(right))
+            return change(Logical(op, again(left), again(right)))
         case CeilDiv(left, right):
-            return CeilDiv(again(left), again(right))
+            return change(CeilDiv(again(left), again(right)))
         case Extreme(op, operands):
-            return Extreme(op, tuple(again(operand) for operand in operands))
+            return change(Extreme(op, tuple(again(operand) for operand in operands)))
         case In(item, choices):
-            return In(again(item), tuple(again(choice) for choice in choices))
+            return change(In(again(item), tuple(again(choice) for choice in choices)))
         case Below(kind, limit):
-            return Below(kind, again(limit))
+            return change(Below(kind, again(limit)))
         case IfElse(then, condition, otherwise):
-            return IfElse(again(then), again(condition), again(otherwise))
+            return change(IfElse(again(then), again(condition), again(otherwise)))
+
+
+def replace_leaves(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The same tree with ``change`` applied to each leaf."""
+    return rebuild(expr, lambda node: node if children(node) else change(node))
+
+
+def with_constants(expr: Expr, known: Mapping[Ref, int]) -> Expr:
+    """The same tree with the integers of ``known`` in the place of their references."""
+
+    def change(leaf: Expr) -> Expr:
+        return Int(known[leaf]) if isinstance(leaf, Ref) and leaf in known else leaf
+
+    return replace_leaves(expr, change)

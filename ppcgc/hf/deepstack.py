@@ -17,17 +17,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ppcgc.hf.attention import (
-    Attention,
-    DecodeAttention,
-    DecodeView,
-    PrefillAttention,
-    PrefillLastView,
-    PrefillView,
-)
+from ppcgc.hf.attention import Attention, PrefillAttention, PrefillLastView, PrefillView
+from ppcgc.hf.base import LayerStage, OverPool
 from ppcgc.hf.hook import attending
 from ppcgc.hf.kv import KVPool, KVShape, allocate
 from ppcgc.hf.plan import PassThrough, check_ranges
+from ppcgc.hf.runners import Decode
 from ppcgc.hf.sharing import attending_copy
 from ppcgc.runtime.errors import BuildError
 
@@ -52,18 +47,12 @@ class _Deepstacked(nn.Module):
         return hidden + deepstack[self.place]
 
 
-class DeepstackStage(nn.Module):
+class DeepstackStage(LayerStage):
     """Layers ``[start_layer, end_layer)`` of a Qwen3-VL; weights are the model's own."""
 
-    start_layer: int
-    end_layer: int
-
     def __init__(self, model: Any, start: int, end: int) -> None:
-        super().__init__()
         text = attending_copy(model.model.language_model)
-        self.start_layer, self.end_layer = start, end
-        self.layer_count = len(text.layers)
-        self.is_first, self.is_last = start == 0, end == self.layer_count
+        super().__init__(start, end, len(text.layers))
         for i in range(self.layer_count):
             owned = start <= i < end
             text.layers[i] = _Deepstacked(text.layers[i], i - start) if owned else PassThrough()
@@ -139,14 +128,7 @@ def split_text_decoder(model: Any, ranges: Sequence[tuple[int, int]]) -> list[De
 # ---------------------------------------------------------------- what runners call
 
 
-class _Deepstack(nn.Module):
-    def __init__(self, stage: DeepstackStage, pool: KVPool) -> None:
-        super().__init__()
-        self.start_layer, self.end_layer = stage.start_layer, stage.end_layer
-        self.stage, self.pool = stage, pool
-
-
-class DeepstackPrefill(_Deepstack):
+class DeepstackPrefill(OverPool[DeepstackStage]):
     """Prompts with images, on a stage that is not the last."""
 
     def forward(
@@ -175,7 +157,7 @@ class DeepstackPrefill(_Deepstack):
         return {"hidden_states": hidden, "deepstack": deepstack[owned:]}
 
 
-class DeepstackPrefillLast(_Deepstack):
+class DeepstackPrefillLast(OverPool[DeepstackStage]):
     """Prompts with images on the last stage: logits [requests, vocab] of each last token."""
 
     def forward(
@@ -197,24 +179,8 @@ class DeepstackPrefillLast(_Deepstack):
         return logits
 
 
-class DeepstackDecode(_Deepstack):
-    """A decode step on any stage, of text alone: [requests, hidden], or logits."""
-
-    def forward(
-        self,
-        *,
-        input_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        positions: Tensor,
-        batch: DecodeView,
-    ) -> Tensor:
-        result: Tensor = self.stage(
-            input_ids=input_ids,
-            inputs_embeds=inputs_embeds,
-            positions=positions,
-            attention=DecodeAttention(batch, self.pool),
-        )
-        return result
+class DeepstackDecode(Decode[DeepstackStage]):
+    """A decode step on any stage, of text alone."""
 
 
 def deepstack_prefill_module(

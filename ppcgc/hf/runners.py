@@ -7,9 +7,10 @@ weights, and none of them asks what it was given.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ppcgc.hf.attention import (
     Attention,
@@ -19,6 +20,7 @@ from ppcgc.hf.attention import (
     PrefillLastView,
     PrefillView,
 )
+from ppcgc.hf.base import OverPool, StageT
 from ppcgc.hf.kv import KVPool
 from ppcgc.hf.stage import HFStage
 from ppcgc.runtime.errors import BuildError
@@ -26,25 +28,15 @@ from ppcgc.runtime.errors import BuildError
 ViewT = TypeVar("ViewT")
 
 
-class Runnable(nn.Module, Generic[ViewT]):
+class Runnable(OverPool[StageT], ABC, Generic[StageT, ViewT]):
     """One kind of attention over a stage. ``ViewT``: what that attention reads of a runner's view.
 
     Raises LayerError for a pool that lacks a layer of the stage.
     """
 
-    start_layer: int
-    end_layer: int
-
-    def __init__(self, stage: HFStage, pool: KVPool) -> None:
-        super().__init__()
-        self.start_layer, self.end_layer = stage.start_layer, stage.end_layer
-        self.stage, self.pool = stage, pool
-        for layer_id in range(stage.start_layer, stage.end_layer):
-            pool.layer(layer_id)  # a pool of another stage is refused here, not in a graph
-
+    @abstractmethod
     def attention(self, batch: ViewT) -> Attention:
         """The attention of one forward."""
-        raise NotImplementedError
 
     def logit_rows(self, batch: ViewT) -> Tensor | None:
         """int64 [rows]: which tokens the last stage gives logits for; None for all of them."""
@@ -78,7 +70,7 @@ def check_last(stage: HFStage, *, last: bool, module: str, other: str) -> None:
         )
 
 
-class HFPrefill(Runnable[PrefillView]):
+class HFPrefill(Runnable[HFStage, PrefillView]):
     """Prefill on a stage that is not the last: hidden states [tokens, hidden]."""
 
     def __init__(self, stage: HFStage, pool: KVPool) -> None:
@@ -89,7 +81,7 @@ class HFPrefill(Runnable[PrefillView]):
         return PrefillAttention(batch, self.pool)
 
 
-class HFPrefillLast(Runnable[PrefillLastView]):
+class HFPrefillLast(Runnable[HFStage, PrefillLastView]):
     """Prefill on the last stage: logits [requests, vocab] of each prompt's last token."""
 
     def __init__(self, stage: HFStage, pool: KVPool) -> None:
@@ -103,11 +95,15 @@ class HFPrefillLast(Runnable[PrefillLastView]):
         return batch.last_token
 
 
-class HFDecode(Runnable[DecodeView]):
+class Decode(Runnable[StageT, DecodeView]):
     """A decode step on any stage: [requests, hidden], on the last stage [requests, vocab]."""
 
     def attention(self, batch: DecodeView) -> Attention:
         return DecodeAttention(batch, self.pool)
+
+
+class HFDecode(Decode[HFStage]):
+    """A decode step of a model with a pipeline plan."""
 
 
 def prefill_module(stage: HFStage, pool: KVPool) -> HFPrefill | HFPrefillLast:

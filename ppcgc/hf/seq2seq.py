@@ -15,6 +15,7 @@ with it. A stage gives it the :class:`CrossAttention` of the forward instead, wh
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -29,10 +30,12 @@ from ppcgc.hf.attention import (
     PrefillLastView,
     PrefillView,
 )
+from ppcgc.hf.base import LayerStage
 from ppcgc.hf.hook import attending
 from ppcgc.hf.kernels import Scoring, additive_mask, masked_attention
 from ppcgc.hf.kv import KVPool, KVShape, allocate
 from ppcgc.hf.plan import check_ranges
+from ppcgc.hf.runners import Runnable, ViewT
 from ppcgc.hf.sharing import attending_copy
 from ppcgc.runtime.errors import BuildError
 
@@ -122,18 +125,12 @@ class _PooledCross(nn.Module):
         return keys.unflatten(-1, heads), values.unflatten(-1, heads)
 
 
-class Seq2SeqStage(nn.Module):
+class Seq2SeqStage(LayerStage):
     """Layers ``[start_layer, end_layer)`` of a BART's decoder; weights are the model's own."""
 
-    start_layer: int
-    end_layer: int
-
     def __init__(self, model: Any, start: int, end: int) -> None:
-        super().__init__()
         decoder = model.get_decoder()
-        self.start_layer, self.end_layer = start, end
-        self.layer_count = len(decoder.layers)
-        self.is_first, self.is_last = start == 0, end == self.layer_count
+        super().__init__(start, end, len(decoder.layers))
         self.layers = attending_copy(decoder.layers[start:end])
         self.crosses: list[_PooledCross] = []
         for layer in self.layers:
@@ -235,54 +232,68 @@ def split_decoder(model: Any, ranges: Sequence[tuple[int, int]]) -> list[Seq2Seq
 # ---------------------------------------------------------------- what runners call
 
 
-class _Seq2Seq(nn.Module):
+class _Seq2Seq(Runnable[Seq2SeqStage, ViewT]):
+    """As every runnable, with rows of the encoder to look at."""
+
     def __init__(self, stage: Seq2SeqStage, pool: KVPool, cross_pool: KVPool) -> None:
-        super().__init__()
-        self.start_layer, self.end_layer = stage.start_layer, stage.end_layer
-        self.stage, self.pool, self.cross_pool = stage, pool, cross_pool
+        super().__init__(stage, pool)
+        self.cross_pool = cross_pool
+
+    @abstractmethod
+    def cross(self, batch: ViewT) -> CrossAttention:
+        """Whose encoder rows each query looks at."""
+
+    def forward(
+        self,
+        *,
+        input_ids: Tensor | None = None,
+        positions: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        batch: ViewT,
+    ) -> Tensor:
+        """Hidden states [rows, hidden], on the last stage logits; only the first has positions."""
+        result: Tensor = self.stage(
+            input_ids=input_ids,
+            positions=positions,
+            inputs_embeds=inputs_embeds,
+            attention=self.attention(batch),
+            cross=self.cross(batch),
+            logit_rows=self.logit_rows(batch),
+        )
+        return result
 
 
-class Seq2SeqPrefill(_Seq2Seq):
+class Seq2SeqPrefill(_Seq2Seq[CrossPrefillView]):
     """Prompts of the decoder, packed, on a stage that is not the last: [tokens, hidden]."""
 
-    def forward(
-        self,
-        *,
-        input_ids: Tensor | None = None,
-        positions: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        batch: CrossPrefillView,
-    ) -> Tensor:
-        hidden: Tensor = self.stage(
-            input_ids=input_ids,
-            positions=positions,
-            inputs_embeds=inputs_embeds,
-            attention=PrefillAttention(batch, self.pool),
-            cross=_cross_of_tokens(batch, self.cross_pool),
-        )
-        return hidden
+    def attention(self, batch: CrossPrefillView) -> Attention:
+        return PrefillAttention(batch, self.pool)
+
+    def cross(self, batch: CrossPrefillView) -> CrossAttention:
+        return _cross_of_tokens(batch, self.cross_pool)
 
 
-class Seq2SeqPrefillLast(_Seq2Seq):
+class Seq2SeqPrefillLast(_Seq2Seq[CrossPrefillLastView]):
     """The same on the last stage: logits [requests, vocab] of each prompt's last token."""
 
-    def forward(
-        self,
-        *,
-        input_ids: Tensor | None = None,
-        positions: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        batch: CrossPrefillLastView,
-    ) -> Tensor:
-        logits: Tensor = self.stage(
-            input_ids=input_ids,
-            positions=positions,
-            inputs_embeds=inputs_embeds,
-            attention=PrefillAttention(batch, self.pool),
-            cross=_cross_of_tokens(batch, self.cross_pool),
-            logit_rows=batch.last_token,
-        )
-        return logits
+    def attention(self, batch: CrossPrefillLastView) -> Attention:
+        return PrefillAttention(batch, self.pool)
+
+    def cross(self, batch: CrossPrefillLastView) -> CrossAttention:
+        return _cross_of_tokens(batch, self.cross_pool)
+
+    def logit_rows(self, batch: CrossPrefillLastView) -> Tensor:
+        return batch.last_token
+
+
+class Seq2SeqDecode(_Seq2Seq[CrossDecodeView]):
+    """A decode step on any stage: [requests, hidden], on the last stage [requests, vocab]."""
+
+    def attention(self, batch: CrossDecodeView) -> Attention:
+        return DecodeAttention(batch, self.pool)
+
+    def cross(self, batch: CrossDecodeView) -> CrossAttention:
+        return CrossAttention(batch, self.cross_pool)
 
 
 def _cross_of_tokens(batch: CrossPrefillView, cross_pool: KVPool) -> CrossAttention:
@@ -301,24 +312,3 @@ def seq2seq_prefill_module(
 ) -> Seq2SeqPrefill | Seq2SeqPrefillLast:
     """The prefill module for the stage's place."""
     return (Seq2SeqPrefillLast if stage.is_last else Seq2SeqPrefill)(stage, pool, cross_pool)
-
-
-class Seq2SeqDecode(_Seq2Seq):
-    """A decode step on any stage: [requests, hidden], on the last stage [requests, vocab]."""
-
-    def forward(
-        self,
-        *,
-        input_ids: Tensor | None = None,
-        positions: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        batch: CrossDecodeView,
-    ) -> Tensor:
-        result: Tensor = self.stage(
-            input_ids=input_ids,
-            positions=positions,
-            inputs_embeds=inputs_embeds,
-            attention=DecodeAttention(batch, self.pool),
-            cross=CrossAttention(batch, self.cross_pool),
-        )
-        return result

@@ -165,7 +165,7 @@ def _there(slot: Tensor | None) -> Tensor:
     return slot
 
 
-class HFSlidingPrefill(Runnable[SlidingPrefillView]):
+class HFSlidingPrefill(Runnable[HFStage, SlidingPrefillView]):
     """Prefill on a stage that is not the last: hidden states [tokens, hidden]."""
 
     def __init__(self, stage: HFStage, pool: KVPool) -> None:
@@ -177,7 +177,7 @@ class HFSlidingPrefill(Runnable[SlidingPrefillView]):
         return self._kinds.prefill(batch)
 
 
-class HFSlidingPrefillLast(Runnable[SlidingPrefillLastView]):
+class HFSlidingPrefillLast(Runnable[HFStage, SlidingPrefillLastView]):
     """Prefill on the last stage: logits [requests, vocab] of each prompt's last token."""
 
     def __init__(self, stage: HFStage, pool: KVPool) -> None:
@@ -192,7 +192,7 @@ class HFSlidingPrefillLast(Runnable[SlidingPrefillLastView]):
         return batch.last_token
 
 
-class HFSlidingDecode(Runnable[SlidingDecodeView]):
+class HFSlidingDecode(Runnable[HFStage, SlidingDecodeView]):
     """A decode step on any stage: [requests, hidden], on the last stage [requests, vocab]."""
 
     def __init__(self, stage: HFStage, pool: KVPool) -> None:

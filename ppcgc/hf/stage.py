@@ -20,10 +20,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from ppcgc.hf.attention import Attention
+from ppcgc.hf.base import LayerStage
 from ppcgc.hf.hook import ATTENTION_NAME, attending
 from ppcgc.hf.kernels import Scoring
 from ppcgc.hf.kv import KVPool, KVShape, allocate
@@ -38,20 +39,14 @@ from ppcgc.hf.plan import (
 from ppcgc.runtime.errors import BuildError
 
 
-class HFStage(nn.Module):
+class HFStage(LayerStage):
     """Layers ``[start_layer, end_layer)`` of a decoder, with what stands before or after them.
 
     Make runners' modules from it with :mod:`ppcgc.hf.runners`; they share its weights.
     """
 
-    start_layer: int
-    end_layer: int
-
     def __init__(self, model: Any, plan: PipelinePlan, start: int, end: int) -> None:
-        super().__init__()
-        self.start_layer, self.end_layer = start, end
-        self.is_first, self.is_last = start == 0, end == plan.layer_count
-        self.layer_count = plan.layer_count
+        super().__init__(start, end, plan.layer_count)
         self.hidden_size: int = model.config.get_text_config().hidden_size
         self.model, self.plan = model, plan
 

@@ -6,6 +6,7 @@ breach is a bug of the compiler (``ValueError``), never a user's mistake: those 
 span it came from, outside equality.
 """
 
+from ppcgc.ir.bound import Bound
 from ppcgc.ir.dtypes import DTYPES, INTEGER_DTYPES
 from ppcgc.ir.family import Family
 from ppcgc.ir.forward import (
@@ -112,6 +113,7 @@ __all__ = [
     "BatchCount",
     "BatchSource",
     "Binding",
+    "Bound",
     "BoundTo",
     "BoundaryKey",
     "BoundarySource",

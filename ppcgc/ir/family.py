@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ppcgc.diagnostics.model import Span
+from ppcgc.ir.bound import Bound
 from ppcgc.ir.pipeline import Pipeline
 from ppcgc.ir.runners import Runner
 from ppcgc.ir.sizes import Axis, Dim, Option, State
@@ -23,6 +24,7 @@ class Family:
     runners: tuple[Runner, ...]
     options: tuple[Option, ...] = ()
     parallel: frozenset[str] = frozenset()  # of "tp", "dp": sizes and ranks given at build
+    bound: Bound | None = field(compare=False, default=None)  # numbers of `generate --bind`
     source: str = field(compare=False)  # the spec's file name, without folders
     span: Span = field(compare=False)
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from ppcgc.expr.printing import to_text
 from ppcgc.expr.tree import Ref, Symbol
 from ppcgc.ir import DTYPES, BoundaryKey, Extent, Family, FreeScalar, ListedBuckets, MaxBucket
-from ppcgc.overview.known import Known
-from ppcgc.overview.stages import Stage, stages_of
+from ppcgc.known.sizes import Known
+from ppcgc.known.stages import Stage, stages_of
 from ppcgc.plan import BucketPlan, KindPlan, Plan, RunnerPlan, SlotPlan
 
 FORMAT_VERSION = 1

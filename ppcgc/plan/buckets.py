@@ -7,6 +7,7 @@ from itertools import product
 
 from ppcgc.expr.evaluate import evaluate_extent
 from ppcgc.expr.tree import Ref, Symbol
+from ppcgc.expr.walk import with_constants
 from ppcgc.ir import (
     Axis,
     BucketRule,
@@ -22,6 +23,7 @@ from ppcgc.ir import (
 )
 from ppcgc.plan.counts import axes_named, count_expr, count_order, in_order_of_need
 from ppcgc.plan.intervals import Interval
+from ppcgc.plan.limits import limits_of
 from ppcgc.plan.model import BucketPlan
 from ppcgc.plan.reach import Space, fullest, patience
 
@@ -36,7 +38,7 @@ def bucket_table(runner: Runner, axes: Axes) -> tuple[BucketPlan, ...]:
     """
     names, table, cuts = columns(runner, axes), [], patience()
     for padded, served in combinations(runner, axes):
-        counts = fullest(_space(runner, axes, served), cuts)
+        counts = fullest(space_of(runner, axes, served), cuts)
         if counts is not None:
             live = {ref.name: count for ref, count in counts.items()}
             table.append(
@@ -120,14 +122,16 @@ def follows(rule: BucketRule) -> frozenset[str]:
 
 
 def derived_rows(rule: BucketRule, rows: Mapping[str, int]) -> int:
-    """The padded rows of a derived axis, from the padded rows of the axes it follows.
+    """The padded rows of a derived axis, from the padded rows and key values of what it follows.
 
     Raises EvaluationError for a size without a value or below 0.
     """
     if isinstance(rule, ListedBuckets | MaxBucket):
         raise TypeError(f"axis {rule.axis} follows no other")
     symbol = Symbol.LIVE if isinstance(rule, EqualsBuckets) else Symbol.PADDED
-    return evaluate_extent(rule.expr, {Ref(symbol, axis): count for axis, count in rows.items()})
+    env = {Ref(symbol, name): count for name, count in rows.items()}
+    env |= {Ref(Symbol.SCALAR, name): value for name, value in rows.items()}
+    return evaluate_extent(rule.expr, env)
 
 
 def _ranges(rule: BucketRule, axis: Axis, capacity: int) -> Iterator[Interval]:
@@ -145,9 +149,14 @@ def _ranges(rule: BucketRule, axis: Axis, capacity: int) -> Iterator[Interval]:
         least = size + 1 if axis.group is None else 0
 
 
-def _space(runner: Runner, axes: Axes, served: Mapping[str, Interval]) -> Space:
+def space_of(runner: Runner, axes: Axes, served: Mapping[str, Interval]) -> Space:
     """The counts that the ranges ``served`` leave to a batch."""
-    exprs = {rule.axis: count_expr(rule, axes[rule.axis]) for rule in runner.buckets}
+    most = {Ref(Symbol.AXIS_MAX, name): runner.capacity(axis) for name, axis in axes.items()}
+    exprs = {
+        rule.axis: None if expr is None else with_constants(expr, most)
+        for rule in runner.buckets
+        for expr in (count_expr(rule, axes[rule.axis]),)
+    }
     stated = {Ref(Symbol.LIVE, axis): served[axis] for axis, expr in exprs.items() if expr is None}
     stated.update({Ref(Symbol.SCALAR, s.name): served[s.name] for s in runner.scalars})
     following = [(axis, exprs[axis]) for axis in count_order(runner, axes)]
@@ -158,5 +167,5 @@ def _space(runner: Runner, axes: Axes, served: Mapping[str, Interval]) -> Space:
             for axis, expr in following
             if expr is not None
         ),
-        limits=tuple(limit.expr for limit in runner.limits),
+        limits=tuple(limit.expr for limit in limits_of(runner, axes)),
     )

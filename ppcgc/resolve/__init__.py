@@ -8,8 +8,12 @@ findings of its neighbours come at the same time.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ppcgc.diagnostics.model import Diagnostic, in_order
-from ppcgc.ir import Family
+from ppcgc.expr.tree import Ref, Symbol
+from ppcgc.expr.walk import with_constants
+from ppcgc.ir import Axis, ComputedCount, Family
 from ppcgc.nodes import Document
 from ppcgc.resolve.choices import resolve_options
 from ppcgc.resolve.constants import constants
@@ -35,7 +39,9 @@ def resolve(document: Document) -> tuple[Family | None, list[Diagnostic]]:
     axes = resolve_axes(context)
     states = resolve_states(context)
     pipeline = resolve_pipeline(context)
-    runners = resolve_runners(context, constants(dims, axes))
+    known = constants(dims, axes)
+    axes = tuple(_counting(axis, known) for axis in axes)
+    runners = resolve_runners(context, known)
     findings = in_order(context.findings)
     if pipeline is None or any(finding.is_error for finding in findings):
         return None, findings
@@ -53,3 +59,14 @@ def resolve(document: Document) -> tuple[Family | None, list[Diagnostic]]:
         span=document.root.span,
     )
     return family, findings
+
+
+def _counting(axis: Axis, known: dict[Ref, int]) -> Axis:
+    """The axis with the dims that are integers put into its live count.
+
+    Capacities stay names: a runner may have lowered them.
+    """
+    if not isinstance(axis.live, ComputedCount):
+        return axis
+    dims = {ref: size for ref, size in known.items() if ref.symbol is Symbol.DIM}
+    return replace(axis, live=ComputedCount(expr=with_constants(axis.live.expr, dims)))

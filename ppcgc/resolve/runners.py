@@ -71,8 +71,8 @@ def _runner(context: Context, entry: Entry, known: dict[Ref, int]) -> Runner:
     )
     return Runner(
         name=entry.key,
-        buckets=resolve_buckets(context, need(node, "buckets"), capacities),
-        limits=resolve_limits(context, get(node, "limits"), capacities),
+        buckets=resolve_buckets(context, need(node, "buckets"), capacities, scalars),
+        limits=resolve_limits(context, get(node, "limits"), capacities, scalars),
         dispatch=resolve_dispatch(context, get(node, "dispatch"), entry.key_span),
         max_graphs=DEFAULT_MAX_GRAPHS if max_graphs is None else integer(max_graphs),
         slots=resolve_slots(context, slots, names),

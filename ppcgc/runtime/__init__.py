@@ -1,24 +1,25 @@
 """The runtime of generated runners: slots, graphs, choice, hand-off, report.
 
 It never imports the compiler, and generated code imports nothing else of ppcgc.
+
+Note [what an import does not need]
+    A runner is imported in every worker of an engine, before it does anything. What is used once a
+    build or by people (reports, addresses, measurements, verification), and what few specs need, is
+    imported at its first use: it is mostly dataclasses, and Python makes some two of them a
+    millisecond.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ppcgc.runtime.abi import ABI, require_abi
 from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.backends import open_backend
 from ppcgc.runtime.backends.base import Backend, Graph
+from ppcgc.runtime.bound import check_bound, check_stage
 from ppcgc.runtime.calibrate import calibrate
 from ppcgc.runtime.capture import capture
 from ppcgc.runtime.carried import Incoming, Outputs, TensorInfo, Tensors
-from ppcgc.runtime.cells import (
-    copy_cells,
-    fill_cells,
-    pad_first,
-    pad_second,
-    repeat_last_first,
-    repeat_last_second,
-    upload_cells,
-)
 from ppcgc.runtime.choice import Choice, Reason, StepRecord, bucket_table, smallest
 from ppcgc.runtime.counts import (
     broken_limit,
@@ -28,22 +29,12 @@ from ppcgc.runtime.counts import (
     source_rows,
     uneven,
 )
-from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.dims import build_int, ceil_div, config_int, floor_div, remainder
 from ppcgc.runtime.eager_rows import EagerRows
 from ppcgc.runtime.hooks import HookInfo, Made
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot
 from ppcgc.runtime.host_rows import HostRows, HostSource
 from ppcgc.runtime.inputs import Inputs
-from ppcgc.runtime.kinds import (
-    KindIds,
-    census,
-    kind_if,
-    kind_of_ids,
-    kind_where,
-    layers_below,
-    owns,
-)
 from ppcgc.runtime.layers import (
     GlobalLayerId,
     LayerRange,
@@ -63,7 +54,6 @@ from ppcgc.runtime.loading import (
     upload_rows,
     upload_whole,
 )
-from ppcgc.runtime.parallel import ALONE, Ranks, group_most
 from ppcgc.runtime.place import Place
 from ppcgc.runtime.receiving import (
     axis_count,
@@ -71,7 +61,6 @@ from ppcgc.runtime.receiving import (
     reset_fill,
     reset_repeat_last,
 )
-from ppcgc.runtime.report import Report
 from ppcgc.runtime.results import (
     OutputRing,
     boundary_values,
@@ -90,13 +79,64 @@ from ppcgc.runtime.roles import (
     check_write_index,
 )
 from ppcgc.runtime.scalars import constant_scalar, host_flag, host_number
+from ppcgc.runtime.shards import cut_part, live_part, part_start
 from ppcgc.runtime.signature import check_forward
 from ppcgc.runtime.slot_info import Role, SlotInfo, facts_of
 from ppcgc.runtime.stage import StageRunner, Step
 from ppcgc.runtime.stage_kinds import EntryStage, LaterStage
 from ppcgc.runtime.state import check_state
-from ppcgc.runtime.verification import Subject, assert_verified, verify
 from ppcgc.runtime.views import Boundary, SlotView
+
+if TYPE_CHECKING:
+    from ppcgc.runtime.cells import (
+        copy_cells,
+        fill_cells,
+        pad_first,
+        pad_second,
+        repeat_last_first,
+        repeat_last_second,
+        upload_cells,
+    )
+    from ppcgc.runtime.crossover import Crossover
+    from ppcgc.runtime.kinds import (
+        KindIds,
+        census,
+        kind_if,
+        kind_of_ids,
+        kind_where,
+        layers_below,
+        owns,
+    )
+    from ppcgc.runtime.parallel import ALONE, Ranks, group_most
+    from ppcgc.runtime.report import Report
+    from ppcgc.runtime.verification import Subject, assert_verified, verify
+
+_NAMES = {
+    "cells": (
+        "copy_cells",
+        "fill_cells",
+        "pad_first",
+        "pad_second",
+        "repeat_last_first",
+        "repeat_last_second",
+        "upload_cells",
+    ),
+    "crossover": ("Crossover",),
+    "kinds": ("KindIds", "census", "kind_if", "kind_of_ids", "kind_where", "layers_below", "owns"),
+    "parallel": ("ALONE", "Ranks", "group_most"),
+    "report": ("Report",),
+    "verification": ("Subject", "assert_verified", "verify"),
+}
+_AT_FIRST_USE = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_AT_FIRST_USE[name]}"), name)
+    globals()[name] = value
+    return value
+
 
 __all__ = [
     "ABI",
@@ -148,6 +188,7 @@ __all__ = [
     "capture",
     "ceil_div",
     "census",
+    "check_bound",
     "check_bounded",
     "check_forward",
     "check_index",
@@ -155,6 +196,7 @@ __all__ = [
     "check_offsets",
     "check_received",
     "check_result",
+    "check_stage",
     "check_state",
     "check_write_index",
     "config_int",
@@ -162,6 +204,7 @@ __all__ = [
     "copy_cells",
     "copy_rows",
     "copy_whole",
+    "cut_part",
     "cut_rows",
     "declared_ranges",
     "even_ranges",
@@ -179,6 +222,7 @@ __all__ = [
     "kind_where",
     "layers_below",
     "live_count",
+    "live_part",
     "no_key",
     "open_backend",
     "over_capacity",
@@ -188,6 +232,7 @@ __all__ = [
     "pad_repeat_last",
     "pad_second",
     "pad_zero",
+    "part_start",
     "pick_index",
     "pick_key",
     "remainder",

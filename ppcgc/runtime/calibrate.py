@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
 from ppcgc.runtime.choice import Choice
-from ppcgc.runtime.crossover import BucketTimes, Crossover, least_live
 from ppcgc.runtime.errors import BuildError, NotCapturedError, PpcgcError
 from ppcgc.runtime.stage import StageRunner
 from ppcgc.runtime.stage_kinds import EntryStage, LaterStage
+
+if TYPE_CHECKING:  # see Note [what an import does not need] in ``ppcgc.runtime``
+    from ppcgc.runtime.crossover import Crossover
 
 AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
 Extents = tuple[int, ...]
@@ -152,6 +154,8 @@ def measure(
             seconds.append(
                 sum(clock.seconds(step_of(stage, live, padded, replays)) for stage in stages)
             )
+    from ppcgc.runtime.crossover import BucketTimes, Crossover, least_live
+
     all_seconds = iter(reduced(seconds))
     times = []
     for padded, rows in sizes:
@@ -212,7 +216,7 @@ def step_of(runner: AnyRunner, live: Any, padded: Any, replays: bool) -> Callabl
     boundary = runner.incoming.held(
         {
             info.name: torch.zeros(info.shape, dtype=info.dtype, device=runner.device)
-            for info in runner.incoming.table(live)
+            for info in runner.incoming.in_step(live, padded if replays else None)
         }
     )
     run_later = runner.run if replays else runner.eager

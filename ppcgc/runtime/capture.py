@@ -15,7 +15,7 @@ Note [load before run]
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 
@@ -25,9 +25,10 @@ from ppcgc.runtime.compiling import first_to_compile, forward_compiled, prepare
 from ppcgc.runtime.errors import BuildError, CaptureError, PpcgcError
 from ppcgc.runtime.recording import all_keys_read
 from ppcgc.runtime.sharing import share as share_memory
-from ppcgc.runtime.stage import StageRunner
+from ppcgc.runtime.stage_captured import CapturedStage
 
-AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
+AnyRunner = CapturedStage[Any, Any, Any, Any, Any, Any]
+RunnerT = TypeVar("RunnerT", bound=CapturedStage[Any, Any, Any, Any, Any, Any])
 AnyBucket = Bucket[Any, Any, Any, Any]
 Progress = Callable[[str], None]
 
@@ -89,7 +90,7 @@ def capture(
         runner.mark_captured()
 
 
-def in_order(runners: Sequence[AnyRunner], order: str) -> Iterator[tuple[AnyRunner, AnyBucket]]:
+def in_order(runners: Sequence[RunnerT], order: str) -> Iterator[tuple[RunnerT, AnyBucket]]:
     """Every bucket of every runner, by padded rows."""
     pairs = [(runner, bucket) for runner in runners for bucket in runner.table.values()]
     return iter(sorted(pairs, key=lambda pair: pair[1].padded, reverse=order == "descending"))

@@ -7,8 +7,8 @@ receive them in straight lines; what happens once a build or an eager step is he
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -16,16 +16,18 @@ from torch import Tensor
 
 from ppcgc.runtime.arena import DeviceArena, bytes_of_shape
 from ppcgc.runtime.dims import check_shape
+from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.host_block import BucketHost
 from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.receiving import check_received
 from ppcgc.runtime.results import OutputRing, check_result, store
+from ppcgc.runtime.shards import live_part, part_rows
 
 RowsT_contra = TypeVar("RowsT_contra", contravariant=True)
 HeldT = TypeVar("HeldT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorInfo:
     """One tensor, with some number of rows on its axes."""
 
@@ -41,6 +43,8 @@ class Tensors(ABC, Generic[RowsT_contra, HeldT]):
     """
 
     prefix: ClassVar[str]  # of their names in the arena
+    split: ClassVar[Mapping[str, int]] = {}  # `content: {sharded: tp}` -> the dimension
+    scattered: ClassVar[frozenset[str]] = frozenset()  # `wire: scatter_gather`
 
     def __init__(self, dims: Any, dtype: torch.dtype, device: torch.device, cut: int) -> None:
         self.dims = dims
@@ -50,28 +54,70 @@ class Tensors(ABC, Generic[RowsT_contra, HeldT]):
 
     @abstractmethod
     def table(self, rows: RowsT_contra) -> tuple[TensorInfo, ...]:
-        """Every tensor that crosses the cut, with these rows on its axes."""
+        """Every tensor that crosses the cut, with these rows on its axes, of all ranks together."""
 
     @abstractmethod
     def held(self, of: Mapping[str, Tensor]) -> HeldT:
         """The typed object of these tensors."""
 
+    def in_bucket(self, padded: RowsT_contra) -> tuple[TensorInfo, ...]:
+        """Every tensor as this rank holds it: its own part of what is split over ranks."""
+        infos = self.table(padded)
+        return tuple(map(self._part, infos, infos)) if self.split else infos
+
+    def in_step(
+        self, live: RowsT_contra, padded: RowsT_contra | None = None
+    ) -> tuple[TensorInfo, ...]:
+        """The live rows that this rank holds of a bucket, or in an eager step.
+
+        See Note [a part is cut from padded rows] in ``shards``.
+        """
+        infos = self.table(live)
+        if not self.split:
+            return infos
+        return tuple(map(self._part, infos, infos if padded is None else self.table(padded)))
+
+    def _part(self, live: TensorInfo, whole: TensorInfo) -> TensorInfo:
+        dim = self.split.get(live.name)
+        if dim is None:
+            return live
+        shape = list(live.shape)
+        shape[dim] = live_part(shape[dim], part_rows(whole.shape[dim], self.dims.tp), self.dims.tp)
+        return replace(live, shape=tuple(shape))
+
+    def check_parts(self, runner: str, buckets: Iterable[RowsT_contra]) -> None:
+        """Raises BuildError for a bucket whose rows do not divide by the ranks they are split over.
+
+        Note [a bucket divides]
+            Padding a bucket further in silence would replay other rows than the spec lists, and
+            cutting unequal parts fails in the first reduce-scatter, which names neither number.
+        """
+        for padded in buckets if self.split else ():
+            for info in self.table(padded):
+                rows = info.shape[self.split[info.name]] if info.name in self.split else 0
+                if rows % self.dims.tp.size:
+                    raise BuildError(
+                        f"{runner}, bucket {padded}: boundary.{info.name} has {rows} rows, which "
+                        f"tp.size {self.dims.tp.size} does not divide; list buckets in multiples "
+                        f"of {self.dims.tp.size}, or run with other ranks"
+                    )
+
     def rewritten(self, full: RowsT_contra) -> dict[str, int]:
         """Bytes of each buffer that every replay rewrites whole, by its name in the arena."""
         return {
             f"{self.prefix}.{info.name}": bytes_of_shape(info.shape, info.dtype)
-            for info in self.table(full)
+            for info in self.in_bucket(full)
         }
 
     def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> HeldT:
         """Views, of a bucket's padded shape, of buffers that all buckets share."""
-        whole = {info.name: check_shape(info.name, info.shape) for info in self.table(full)}
+        whole = {info.name: check_shape(info.name, info.shape) for info in self.in_bucket(full)}
         return self.held(
             {
                 info.name: arena.rows(
                     f"{self.prefix}.{info.name}", info.shape, whole[info.name], info.dtype
                 )
-                for info in self.table(rows)
+                for info in self.in_bucket(rows)
             }
         )
 
@@ -124,7 +170,7 @@ class Outputs(Tensors[RowsT_contra, HeldT]):
 
     def eager(self, result: object, boundary: object, live: RowsT_contra) -> HeldT:
         """The result of an eager step, checked to have exactly the live rows."""
-        infos = self.table(live)
+        infos = self.in_step(live)
         values = self.pick(result, boundary, tuple(info.name for info in infos))
         return self.held(
             {
@@ -173,7 +219,7 @@ class Incoming(Tensors[RowsT_contra, HeldT]):
                     self.device,
                     f"boundary.{info.name}",
                 )
-                for info in self.table(live)
+                for info in self.in_step(live)
             }
         )
 

@@ -27,9 +27,9 @@ from ppcgc.runtime.errors import BuildError
 
 if TYPE_CHECKING:
     from ppcgc.runtime.bucket import Bucket
-    from ppcgc.runtime.stage import StageRunner
+    from ppcgc.runtime.stage_captured import CapturedStage
 
-    AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
+    AnyRunner = CapturedStage[Any, Any, Any, Any, Any, Any]
     AnyBucket = Bucket[Any, Any, Any, Any]
 
 MODES = ("none", "inductor")

@@ -73,9 +73,7 @@ class EagerRows:
         """A host source, moved to the stage's device. Raises SourceError; ``absent`` as above."""
         if source is None and absent is not None:
             return self.filled(name, absent)
-        shape, dtype = self._shapes[name], self._dtypes[name]
-        rows = host_rows_of(source, shape, dtype, name, cast=cast, broadcast=broadcast)
-        self._host[name] = rows
+        rows = self._host[name] = self.on_host(name, source, cast=cast, broadcast=broadcast)
         return self._moved(rows, copy=name in self._mutable)
 
     def upload_if_given(

@@ -24,6 +24,10 @@ class DimError(BuildError):
     """A size is missing, is not an integer, or an expression of sizes has no legal value."""
 
 
+class BoundError(BuildError):
+    """Code that was generated for one config is built with another: names both values."""
+
+
 class LayerError(BuildError):
     """Layer ranges, layer ids or layer lists disagree."""
 

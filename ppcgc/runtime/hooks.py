@@ -22,7 +22,7 @@ from ppcgc.runtime.errors import BuildError
 Made: TypeAlias = Mapping[str, object]  # what each hook's ``key`` returned, by hook
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HookInfo:
     """A declared hook: when it is called, and how many plans may be under way."""
 

@@ -24,7 +24,7 @@ from ppcgc.runtime.receiving import receive_rows
 from ppcgc.runtime.row_moves import KEPT, TABLE_BYTES, BucketMoves, open_mover
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HostSlot:
     """A host-filled slot as one bucket lays it out. ``dim`` is the dimension that is padded.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Self
 
+import torch.distributed as dist
 from torch import Tensor
 
 from ppcgc.runtime.counts import live_count
@@ -13,14 +15,33 @@ from ppcgc.runtime.errors import BuildError, SourceError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """This process' place in a group. Raises BuildError for a rank outside it."""
+    """This process' place in a group. Raises BuildError for a rank outside it.
+
+    ``group`` is the process group that the model's own collectives go over, where it is known:
+    a pipeline then bounds their waiting as it does its own.
+    """
 
     size: int = 1
     rank: int = 0
+    group: Any = field(default=None, repr=False, compare=False)  # dist.ProcessGroup
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.size:
             raise BuildError(f"rank {self.rank} of a group of {self.size}: ranks run from 0")
+
+    @classmethod
+    def of(cls, group: Any) -> Self:
+        """The place in a process group. Raises BuildError for one that this process is not in."""
+        rank = dist.get_rank(group)
+        if rank < 0:
+            raise BuildError(
+                f"rank {dist.get_rank()} of the world is not in the group of the ranks "
+                f"{dist.get_process_group_ranks(group)}"
+            )
+        return cls(size=dist.get_world_size(group), rank=rank, group=group)
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.size}"
 
 
 ALONE = Ranks()

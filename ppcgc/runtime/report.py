@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ppcgc.runtime.stage_build import BuiltStage
+    from ppcgc.runtime.stage_captured import CapturedStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Report:
         )
 
 
-def report_of(runner: BuiltStage[Any, Any, Any, Any, Any, Any]) -> Report:
+def report_of(runner: CapturedStage[Any, Any, Any, Any, Any, Any]) -> Report:
     """The report of a runner as it stands."""
     return Report(
         title=(
@@ -131,7 +131,7 @@ def report_of(runner: BuiltStage[Any, Any, Any, Any, Any, Any]) -> Report:
         calibration=None if runner.crossover is None else str(runner.crossover),
         hooks=tuple(
             HookReport(name=hook.info.name, plans=hook.plans, plan_seconds=hook.plan_seconds)
-            for hook in runner.hooks.states
+            for hook in runner.hook_calls.states
             if "plan" in hook.info.at
         ),
     )

@@ -24,9 +24,9 @@ from ppcgc.runtime.arena import aligned
 from ppcgc.runtime.errors import BuildError
 
 if TYPE_CHECKING:
-    from ppcgc.runtime.stage_build import BuiltStage
+    from ppcgc.runtime.stage_captured import CapturedStage
 
-    AnyRunner: TypeAlias = BuiltStage[Any, Any, Any, Any, Any, Any]
+    AnyRunner: TypeAlias = CapturedStage[Any, Any, Any, Any, Any, Any]
 
 HOST_BLOCK = "host block"  # its device side, among the inputs by name
 

@@ -27,7 +27,7 @@ class Role(Enum):
     COUNT = "count"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SlotInfo:
     """One slot, as declared. ``dtype`` None stands for the model's own.
 

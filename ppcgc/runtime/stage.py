@@ -26,7 +26,7 @@ from ppcgc.runtime.errors import (
 )
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
 from ppcgc.runtime.layers import LayerRange
-from ppcgc.runtime.stage_life import LivingStage
+from ppcgc.runtime.stage_captured import CapturedStage
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -54,7 +54,7 @@ class Known(Generic[ExtentsT, SlotsT, InT, OutT]):
     seen: Seen[ExtentsT, OutT] | None
 
 
-class StageRunner(LivingStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
+class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     """Captures and replays one stage. Generated subclasses are the public classes.
 
     ``model`` takes the keywords that the spec binds; ``layers`` are the stage's own; ``dtype``
@@ -121,7 +121,7 @@ class StageRunner(LivingStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             raise self._lacking(problem) from problem
         known = self._known.get(live) or self._learn(live)
         bucket, seen = known.bucket, known.seen
-        if bucket is None or seen is None or self._asks_the_batch or self.hooks.states:
+        if bucket is None or seen is None or self._asks_the_batch or self.hook_calls.states:
             return self.finish(self._begin(batch, boundary))
         self._begun = self.turn.begun = None  # what was begun is stale: its slots are written now
         self.backend.join_stream()
@@ -259,10 +259,10 @@ class StageRunner(LivingStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         if choice.padded is None:
             return self._bound(batch, boundary, live, choice)
         bucket = self._table[choice.padded]
-        bucket.host.open(in_graph=in_graph and not self.hooks.states)
+        bucket.host.open(in_graph=in_graph and not self.hook_calls.states)
         self.receive(bucket, boundary, live)
         self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
-        self.hooks.load(bucket.slots, batch, live)
+        self.hook_calls.load(bucket.slots, batch, live)
         return Step(live, choice, bucket.slots, bucket.boundary, batch)
 
     def _bound(
@@ -277,7 +277,7 @@ class StageRunner(LivingStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             )
         received = self.check_boundary(boundary, live)
         slots = self.inputs.bind(batch, received, live)
-        self.hooks.load(slots, batch, live)
+        self.hook_calls.load(slots, batch, live)
         return Step(live, choice, slots, received, batch)
 
     def _begin_eager(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
@@ -309,16 +309,16 @@ class StageRunner(LivingStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         bucket = self._table[step.choice.padded]
         seen = self._seen(bucket, step.live, step.choice)
         self.backend.join_stream()
-        if self.hooks.states:
-            self.hooks.plan(bucket.made, step.slots, step.batch, step.live)
+        if self.hook_calls.states:
+            self.hook_calls.plan(bucket.made, step.slots, step.batch, step.live)
         return self._replayed(bucket, seen)
 
     def _finish_eager(self, step: Step[ExtentsT, SlotsT, InT]) -> OutT:
         self.last_step = StepRecord(step.live, step.choice)
         reason = step.choice.reason
         self.eager_steps[reason] = self.eager_steps.get(reason, 0) + 1
-        made = self.hooks.made_for(step.live, step.slots)
-        self.hooks.plan(made, step.slots, step.batch, step.live)
+        made = self.hook_calls.made_for(step.live, step.slots)
+        self.hook_calls.plan(made, step.slots, step.batch, step.live)
         with torch.no_grad():
             result = self.forward(step.slots, step.boundary, step.live, made)
         return self.outputs.eager(result, step.boundary, step.live)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,7 +17,6 @@ from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.bucket import Bucket
 from ppcgc.runtime.carried import Outputs
 from ppcgc.runtime.choice import Reason, StepRecord
-from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.hooks import HookInfo, Hooks, Made
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, block_bytes, offsets_of
@@ -26,6 +25,9 @@ from ppcgc.runtime.layers import LayerRange, check_model_range
 from ppcgc.runtime.place import Place, check_place
 from ppcgc.runtime.sharing import HOST_BLOCK, Shared, Turn
 from ppcgc.runtime.slot_info import capture_batch
+
+if TYPE_CHECKING:  # see Note [what an import does not need] in ``ppcgc.runtime``
+    from ppcgc.runtime.crossover import Crossover
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -50,6 +52,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     require_graph: ClassVar[bool] = False
     compile: ClassVar[str] = "none"
     hook_table: ClassVar[tuple[HookInfo, ...]] = ()
+    groups: ClassVar[Mapping[str, str]] = {}  # axis -> the ranks that choose its bucket together
     overlaps: ClassVar[tuple[str, ...]] = ()  # runners whose steps may be under way with its own
     transport: ClassVar[str] = "eager"  # how ranks of other processes hand its boundary on
 
@@ -77,7 +80,8 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             dims, dtype, self.device, layers
         )
         self.outputs: Outputs[ExtentsT, OutT] = self.outputs_type(dims, dtype, self.device, layers)
-        self.hooks = Hooks()
+        self.outputs.check_parts(f"{self.family}.{self.runner}", self.buckets)
+        self.hook_calls = Hooks()
         self.arena = DeviceArena(self.device)
         self.last_step: StepRecord[ExtentsT] | None = None
         self.eager_steps: dict[Reason, int] = {}
@@ -243,9 +247,9 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         bucket.host.open()
         self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         if not bucket.made:  # once for each graph key, before its first warm-up
-            bucket.made = self.hooks.made_for(bucket.padded, bucket.slots)
-        self.hooks.load(bucket.slots, batch, live)
-        self.hooks.plan(bucket.made, bucket.slots, batch, live)
+            bucket.made = self.hook_calls.made_for(bucket.padded, bucket.slots)
+        self.hook_calls.load(bucket.slots, batch, live)
+        self.hook_calls.plan(bucket.made, bucket.slots, batch, live)
 
     def body(
         self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], shown: InT | None = None
@@ -273,7 +277,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
     def add_hooks(self, hooks: object) -> None:
         """Take the hooks of a build, one attribute each, and give them their workspaces."""
-        self.hooks = Hooks.build(self.hook_table, hooks, self.workspace_bytes(), self.device)
+        self.hook_calls = Hooks.build(self.hook_table, hooks, self.workspace_bytes(), self.device)
 
     @property
     def host_block_bytes(self) -> int:

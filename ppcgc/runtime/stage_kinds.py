@@ -82,6 +82,7 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.incoming: Incoming[ExtentsT, InT] = self.incoming_type(
             dims, dtype, self.device, layers
         )
+        self.incoming.check_parts(f"{self.family}.{self.runner}", self.buckets)
 
     def run(self, batch: BatchT, boundary: InT) -> OutT:
         """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
@@ -100,7 +101,7 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         return self._begin_eager(batch, boundary)
 
     def boundary_keys(self) -> int:
-        return len(self.incoming.table(self.full))
+        return len(self.incoming.in_bucket(self.full))
 
     def boundary_sizes(self, full: ExtentsT) -> dict[str, int]:
         return self.incoming.rewritten(full)

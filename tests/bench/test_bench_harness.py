@@ -14,7 +14,7 @@ from benchmarks.peers import PEERS, close_peers
 from benchmarks.peers.listing import ON_CPU
 from benchmarks.scenario import Case, Scenario
 from benchmarks.shape import TINY
-from benchmarks.tables import peers_table
+from benchmarks.tables import handoff_table, peers_table, pipeline_table
 from benchmarks.targets import lines, text
 from benchmarks.trace import chunks, prompt_lengths
 
@@ -157,3 +157,38 @@ def test_targets_are_met_or_missed() -> None:
         "step at 64 / raw": (pytest.approx(1.025), 1.03),
     }
     assert [line.split()[0] for line in text({"peers": ROWS}).splitlines()] == ["MISSED", "met"]
+
+
+HANDED: list[dict[str, Any]] = [
+    {"way": "8 bytes", "tokens": 0, "us": 4.0},
+    *(
+        {"way": way, "tokens": tokens, "us": us}
+        for way, us in (("ppcgc captured", 12.0), ("raw captured send", 10.0), ("eager send", 40.0))
+        for tokens in (64, 512)
+    ),
+]
+
+
+def test_targets_of_two_ranks() -> None:
+    served = [
+        {"stream": "47 tokens", "way": way, "batches_per_s": rate, "over_raw": rate / 300}
+        for way, rate in (("raw, the slower stage", 300.0), ("ppcgc eager", 270.0))
+    ]
+    wrong = {"stream": "47 tokens", "way": "ppcgc captured", "error": 9.0}
+    found = {
+        what: (measured, most)
+        for what, measured, most, _ in lines({"handoff": HANDED, "pipeline": [*served, wrong]})
+    }
+    assert found == {
+        "captured hand-off of 64 tokens / raw captured send": (1.2, 1.3),
+        "captured hand-off of 64 tokens / eager send": (0.3, 0.5),
+        "captured hand-off of 512 tokens / raw captured send": (1.2, 1.3),
+        "pipeline, 47 tokens, ppcgc eager: slower stage's raw rate needed": (
+            pytest.approx(1 / 0.9),
+            1 / 0.9,
+        ),
+    }
+    assert handoff_table(HANDED).splitlines()[3].split() == [
+        *("|", "ppcgc", "captured", "|", "-", "|", "12.0", "|", "12.0", "|"),
+    ]
+    assert pipeline_table([*served, wrong]).splitlines()[-1].split()[-2] == "wrong"

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ppcgc.cli import MODEL_DTYPES, main
+from ppcgc.arguments import MODEL_DTYPES
+from ppcgc.cli import main
 from ppcgc.driver import Source, check_source
 from ppcgc.ir import DTYPES
 from ppcgc.schema_file import NAME

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 from toy_pipeline import ToyStage, build, decode_batch
@@ -24,6 +25,17 @@ from ppcgc.runtime.pipeline import Pipeline
 
 AT_STEP = 2
 EAGER_ROWS = 19  # more than the largest bucket: such a step runs the model itself
+
+
+GPU = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices"),
+]
+
+
+def modes(*transports: str) -> list[Any]:
+    """gloo, and these transports between GPUs."""
+    return ["gloo", *(pytest.param(name, marks=GPU) for name in transports)]
 
 
 def timeout_of(where: str) -> float:
@@ -239,7 +251,7 @@ def _serve_and_close(rank: int, where: str, fault: str) -> tuple[str, dict[str, 
     model = MODELS.get(fault, ToyStage) if rank == 0 else ToyStage
     pipeline, runner = opened(rank, 2, where, model=model)
     pipeline.capture()
-    during = _held(where)
+    during = _held(where, graphs=True)
     error = "served"
     try:
         pipeline.run("decode", decode_batch(4))
@@ -253,7 +265,7 @@ def _serve_and_close(rank: int, where: str, fault: str) -> tuple[str, dict[str, 
     return error, during
 
 
-def _held(where: str) -> dict[str, int]:
+def _held(where: str, *, graphs: bool = False) -> dict[str, int]:
     gc.collect()
     held = {
         "threads": sum(thread.name.startswith("ppcgc") for thread in threading.enumerate()),
@@ -262,6 +274,8 @@ def _held(where: str) -> dict[str, int]:
     }
     if where != "gloo":
         torch.cuda.synchronize()
+        if not graphs:  # torch keeps one for each stream that ever ran a matrix product
+            torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
         free, whole = torch.cuda.mem_get_info()
         held["bytes"] = whole - free

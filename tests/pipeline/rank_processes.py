@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,34 @@ class Outcome:
     text: str = ""
 
 
+@cache
+def context_of(gpus: bool) -> Any:
+    """How ranks are started: forked where that is possible, since they start in no time then.
+
+    A server whose imports have started CUDA cannot fork for GPUs; a rank is a new Python then.
+    """
+    if not gpus:
+        return CONTEXT
+    receiver, sender = CONTEXT.Pipe(duplex=False)
+    trial = CONTEXT.Process(target=_starts_cuda, args=(sender,))
+    trial.start()
+    sender.close()
+    try:
+        forks = receiver.poll(60) and receiver.recv_bytes() == b"started"
+    except EOFError:
+        forks = False
+    trial.join()
+    return CONTEXT if forks else multiprocessing.get_context("spawn")
+
+
+def _starts_cuda(pipe: Any) -> None:
+    try:
+        torch.zeros(1, device="cuda")
+        pipe.send_bytes(b"started")
+    except RuntimeError:
+        pipe.send_bytes(b"refused")
+
+
 def run_ranks(
     ranks: int,
     work: Callable[..., Any],
@@ -47,10 +76,11 @@ def run_ranks(
     """Run ``work(rank, *args)`` on so many ranks of a gloo group; ``limit`` in seconds for all:
     who has said nothing by then has hung, and is killed. With ``gpus`` each has one, and NCCL.
     """
-    pipes = [CONTEXT.Pipe(duplex=False) for _ in range(ranks)]
+    context = context_of(gpus)
+    pipes = [context.Pipe(duplex=False) for _ in range(ranks)]
     store = folder / f"store-{time.monotonic_ns()}"
     processes = [
-        CONTEXT.Process(target=_rank, args=(rank, ranks, str(store), pipe[1], work, args, gpus))
+        context.Process(target=_rank, args=(rank, ranks, str(store), pipe[1], work, args, gpus))
         for rank, pipe in enumerate(pipes)
     ]
     for process, (_, sender) in zip(processes, pipes, strict=True):

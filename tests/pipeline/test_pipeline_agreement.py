@@ -74,7 +74,7 @@ def open_with(rank: int, difference: str) -> None:
         transport = None
         if difference == "transport" and odd:
             transport = "captured"  # as if this rank had a GPU
-            patches.enter_context(patch(f"{inside}.serving.check_transports"))
+            patches.enter_context(patch(f"{inside}.opening.check_transports"))
         Pipeline(runners, timeout=10, transport=transport)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from fault_scenarios import backend_of, modes
 from rank_processes import run_ranks, values
 from toy_pipeline import build, decode_batch, plain, prefill_batch
 
@@ -79,21 +80,30 @@ def test_hand_off_inside_graphs_is_compared_by_the_slowest_stage(
     assert reduced([[0.003, 0.006], [0.020, 0.007]], pace=pace) == together
 
 
-def really(rank: int) -> Any:
-    built = build(rank, 2)
-    with Pipeline(list(built.runners.values()), timeout=20) as pipeline:
+def really(rank: int, where: str) -> Any:
+    built = build(rank, 2, backend=backend_of(rank, where))
+    transport = "eager" if where == "gloo" else where
+    runners = list(built.runners.values())
+    with Pipeline(runners, transport=transport, timeout=20) as pipeline:
         pipeline.capture()
         found = pipeline.calibrate()
         made = pipeline.run("prefill", prefill_batch([47]))
         path = str(built.runners["prefill"].last_step)
-        return [one.data() for one in found], path, None if made is None else made.hidden_states
+        return (
+            [one.data() for one in found],
+            path,
+            None if made is None else made.hidden_states.cpu(),
+        )
 
 
-def test_ranks_that_are_really_timed_find_the_same(tmp_path: Path) -> None:
-    (first, path, _), (last, other, output) = values(run_ranks(2, really, tmp_path, limit=60.0))
+@pytest.mark.parametrize("where", modes("eager", "captured"))
+def test_ranks_that_are_really_timed_find_the_same(where: str, tmp_path: Path) -> None:
+    """With ``captured`` a rank that replayed once more than the other would wait for ever."""
+    made = values(run_ranks(2, really, tmp_path, where, limit=90.0, gpus=where != "gloo"))
+    (first, path, _), (last, other, output) = made
     assert first == last and [one["runner"] for one in first] == ["llama.prefill", "llama.decode"]
     assert path == other
-    torch.testing.assert_close(output, plain(prefill_batch([47])), atol=1e-5, rtol=0)
+    torch.testing.assert_close(output, plain(prefill_batch([47])), atol=1e-4, rtol=0)
 
 
 def apply_kept(rank: int, folder: str) -> Any:

@@ -10,8 +10,10 @@ import pytest
 import torch
 from fault_scenarios import (
     AT_STEP,
+    GPU,
     above_capacity,
     host_inside_cuda,
+    modes,
     mute,
     nothing_left,
     out_of_memory,
@@ -22,18 +24,9 @@ from fault_scenarios import (
 from rank_processes import Outcome, run_ranks, values
 from toy_pipeline import decode_batch, plain
 
-GPU = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices"),
-]
 #: A wait ends within the timeout, half a second to say who is at fault, one for a stuck host,
 #: and what starting and printing takes on a busy machine.
 SLACK = 4.0
-
-
-def modes(*transports: str) -> list[Any]:
-    """gloo, and these transports between GPUs."""
-    return ["gloo", *(pytest.param(name, marks=GPU) for name in transports)]
 
 
 def two_ranks(work: Any, folder: Path, where: str, *args: Any) -> list[Outcome]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
-from toy_pipeline import ToyStage, build, decode_batch, mixed_steps, plain, prefill_batch
+from rank_processes import run_ranks, values
+from toy_pipeline import build, mixed_steps, plain, prefill_batch
 
 from ppcgc import runtime as rt
-from ppcgc.runtime.errors import PpcgcError
 from ppcgc.runtime.pipeline import Pipeline
 
 pytestmark = [
@@ -23,38 +19,8 @@ pytestmark = [
 ]
 
 
-def start(rank: int, folder: str, work: Any, args: tuple[Any, ...]) -> None:
-    """One rank: a GPU of its own, NCCL beside gloo; what it returns goes into a file."""
-    os.environ["LOCAL_RANK"] = str(rank)
-    torch.cuda.set_device(rank)
-    dist.init_process_group(
-        "cpu:gloo,cuda:nccl",
-        init_method=f"file://{folder}/store",
-        rank=rank,
-        world_size=2,
-        timeout=timedelta(seconds=60),
-    )
-    try:
-        made: Any = work(rank, *args)
-    except PpcgcError as problem:
-        made = f"{type(problem).__name__}: {problem}"
-    torch.save(made, Path(folder) / f"made-{rank}")
-    dist.destroy_process_group()
-
-
 def on_two_gpus(folder: Path, work: Any, *args: Any) -> list[Any]:
-    context = multiprocessing.get_context("spawn")
-    ranks = [
-        context.Process(target=start, args=(rank, str(folder), work, args)) for rank in range(2)
-    ]
-    for process in ranks:
-        process.start()
-    for process in ranks:
-        process.join(180)
-        if process.is_alive():
-            process.kill()
-        assert process.exitcode == 0
-    return [torch.load(folder / f"made-{rank}", weights_only=False) for rank in range(2)]
+    return values(run_ranks(2, work, folder, *args, limit=90.0, gpus=True))
 
 
 def serve(rank: int, transport: str, in_flight: int) -> Any:
@@ -102,32 +68,3 @@ def test_a_prompt_of_47_tokens_goes_through_the_graph_of_64_on_both_ranks(tmp_pa
     (_, first), (made, last) = on_two_gpus(tmp_path, prefill_alone)
     assert first == last == "replay 47→64"
     torch.testing.assert_close(made, plain(prefill_batch([47], seed=1)), atol=1e-4, rtol=0)
-
-
-class Raising(ToyStage):
-    def forward(self, **given: Any) -> Any:
-        if len(given["positions"]) == 19:
-            raise ValueError("no luck")
-        return super().forward(**given)
-
-
-def raise_at_a_step(rank: int, transport: str) -> Any:
-    model = Raising if rank == 0 else ToyStage
-    built = build(rank, 2, names=("decode",), backend=rt.open_backend(f"cuda:{rank}"), model=model)
-    pipeline = Pipeline(list(built.runners.values()), transport=transport, timeout=5)
-    pipeline.capture()
-    try:
-        for size in (4, 16, 19, 4):
-            pipeline.run("decode", decode_batch(size))
-    except Exception as problem:
-        return f"{type(problem).__name__}: {problem}"
-    finally:
-        pipeline.close()
-    return "served"
-
-
-@pytest.mark.parametrize("transport", ["eager", "captured", "symmetric"])
-def test_a_rank_that_raises_ends_the_other(transport: str, tmp_path: Path) -> None:
-    first, last = on_two_gpus(tmp_path, raise_at_a_step, transport)
-    assert first == "ValueError: no luck"
-    assert last.startswith("PeerError: rank 0 failed in step 2: ValueError: no luck")

@@ -20,8 +20,11 @@ from toy_pipeline import (
     prefill_batch,
 )
 
+from ppcgc.hf import loading
 from ppcgc.runtime import capture
 from ppcgc.runtime.pipeline import Pipeline
+
+SAVED = Path(".cache") / loading.SAVED
 
 
 def serve(rank: int, ranks: int, in_flight: int, share: bool = False) -> Any:
@@ -163,12 +166,26 @@ def test_all_buckets_of_a_rank_share_one_block_for_each_edge(tmp_path: Path) -> 
     assert values(run_ranks(3, landing_places, tmp_path)) == [1, 2, 1]
 
 
-def test_the_example_under_torchrun() -> None:
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "random",
+        pytest.param(
+            "saved",
+            marks=[
+                pytest.mark.smollm2,
+                pytest.mark.skipif(not SAVED.is_dir(), reason=f"no weights in {SAVED}"),
+            ],
+        ),
+    ],
+)
+def test_the_example_under_torchrun(weights: str) -> None:
     """Two ranks of a transformers model: the tokens of the unsplit model, all steps replayed."""
+    given = ["--random"] if weights == "random" else []
     made = subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", "-m", "examples.two_ranks", "--random", "--tokens", "6"),
+            *("--nproc-per-node", "2", "-m", "examples.two_ranks", *given, "--tokens", "6"),
         ],
         capture_output=True,
         text=True,

@@ -1,20 +1,25 @@
 """Every rule from extends to the family: a spec it refuses, a spec it lets pass.
 
 A folder a rule: ``bad.yaml`` with all findings in ``bad.txt``, ``good.yaml`` without a finding
-of the rule and without any error. Specs that they extend lie beside them.
+of the rule and without any error. Specs that they extend lie beside them; ``bad.bind.json`` has
+the config, and the number of stages, that a spec's code is then generated for.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 from pathlib import Path
 
 import pytest
 
+from ppcgc.bind import Binding, bind
+from ppcgc.bind import rules as bind_rules
 from ppcgc.diagnostics.model import Diagnostic, Rule
 from ppcgc.diagnostics.printers import render
 from ppcgc.extend import extend
 from ppcgc.extend import rules as extend_rules
+from ppcgc.ir import Family
 from ppcgc.load import load
 from ppcgc.resolve import resolve
 from ppcgc.resolve import rules as resolve_rules
@@ -41,13 +46,28 @@ def findings(path: Path) -> list[Diagnostic]:
         return found
     family, later = resolve(document)
     found += later
-    return found if family is None else found + family_rules.check(family)
+    if family is None:
+        return found
+    found += family_rules.check(family)
+    return found + bound_findings(family, path.with_suffix(".bind.json"))
+
+
+def bound_findings(family: Family, path: Path) -> list[Diagnostic]:
+    """What is found when the family is bound, where its case says to what."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    asked = json.loads(text)
+    request = Binding(
+        file=path.name, text=text, config=asked["config"], given={}, stages=asked["stages"]
+    )
+    return bind(family, request)[1]
 
 
 def rules_with_cases() -> list[Rule]:
     defined = [
         value
-        for module in (extend_rules, form_rules, resolve_rules)
+        for module in (extend_rules, form_rules, resolve_rules, bind_rules)
         for _, value in inspect.getmembers(module)
         if isinstance(value, Rule)
     ]

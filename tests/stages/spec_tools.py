@@ -39,7 +39,11 @@ def import_spec(name: str, folder: Path) -> Any:
 
 def import_text(text: str, folder: Path, file: str = "spec.yaml") -> Any:
     """The generated package of a spec's text."""
-    files = compile_text(text, file)
+    return import_files(compile_text(text, file), folder)
+
+
+def import_files(files: dict[str, str], folder: Path) -> Any:
+    """The package of generated files, written below ``folder``."""
     for path, content in files.items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text(content, encoding="utf-8")

@@ -3,8 +3,9 @@
 In the order in which a rank goes through them: ``agreement`` (do all ranks mean the same?),
 ``groups``, ``transport`` and ``layout`` (one block for a boundary, received in place),
 ``capturing`` (all ranks together), ``header`` and ``channel`` (the first rank chooses),
-``serving`` (the steps), ``outbox`` (batches in flight), ``board`` and ``faults`` (a rank that
-fails), ``microbatches`` (as a module of ``torch.distributed.pipelining``).
+``calibrating`` (which steps go eagerly), ``opening`` and ``serving`` (the pipeline, its steps),
+``outbox`` (batches in flight), ``board``, ``faults`` and ``watch`` (a rank that fails),
+``microbatches`` (as a module of ``torch.distributed.pipelining``).
 """
 
 from ppcgc.runtime.pipeline.board import Failure

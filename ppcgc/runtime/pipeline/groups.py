@@ -122,7 +122,7 @@ def _new(ranks: list[int], backend: str, limit: timedelta) -> Group:
     if backend == "nccl":
         limit = max(10 * limit, timedelta(minutes=10))
     try:
-        with _nccl_leaves_errors_to_us():
+        with nccl_leaves_errors_to_us():
             return dist.new_group(ranks, backend=backend, timeout=limit)
     except RuntimeError as problem:
         raise PeerError(
@@ -132,7 +132,7 @@ def _new(ranks: list[int], backend: str, limit: timedelta) -> Group:
 
 
 @contextmanager
-def _nccl_leaves_errors_to_us() -> Iterator[None]:
+def nccl_leaves_errors_to_us() -> Iterator[None]:
     """See Note [NCCL's own watchdog ends the process] in ``watch``; read when a group is made."""
     name = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
     before = os.environ.get(name)

@@ -68,7 +68,7 @@ class MemoryMap:
 
 def planned_tensors(runner: Any, bucket: Any) -> Iterator[tuple[str, Tensor]]:
     """Workspaces of hooks, and tensors of what their keys made: each plan writes those."""
-    for hook in runner.hooks.states:
+    for hook in runner.hook_calls.states:
         if hook.workspace is not None:
             yield f"{hook.info.name} workspace", hook.workspace
     for name, made in bucket.made.items():

@@ -151,7 +151,7 @@ class StageUnderTest:
     def run_body(self, case: Case) -> Result:
         """The captured region, run as Python over the slots of the step begun last."""
         bucket = self.runner.table[case.padded]
-        self.runner.hooks.plan(bucket.made, bucket.slots, case.batch, case.live)
+        self.runner.hook_calls.plan(bucket.made, bucket.slots, case.batch, case.live)
         with torch.no_grad():
             self.runner.body(bucket)()
         return self.result(self.runner.outputs.trim(bucket.outputs, case.live))

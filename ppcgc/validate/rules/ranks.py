@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd
 
-from ppcgc.ir import BoundaryKey, Family, Runner
+from ppcgc.diagnostics.model import Related
+from ppcgc.ir import BoundaryKey, BoundarySource, Family, RepeatLastPadding, Runner
 from ppcgc.validate.rules.checks import Finding, checked
 from ppcgc.validate.rules.facts import boundary_of, bucket_of, ladder, listed, lowered
 
@@ -123,4 +124,58 @@ def rows_do_not_divide(family: Family) -> Iterator[Finding]:
                 f"boundary key '{key.name}' is split over ranks of tp, "
                 f"and no number of ranks above 1 divides {listed(rows)} rows",
                 "list multiples of the ranks that you run with",
+            )
+
+
+@checked("PPC420", "split-rows-form")
+def split_rows_form(family: Family) -> Iterator[Finding]:
+    """Rows that ranks hold in parts are declared as only whole rows can be.
+
+    **What.** A sharded key has an axis, whose rows are split. Its padding is no `repeat_last`, and
+    no slot shows it: bind `boundary.<key>` in `forward`.
+
+    **Why it hurts.** The last live row lies on one rank, and those after it have only padded rows
+    to repeat it in. A slot is declared with all rows, a rank has a part of them.
+
+    **Bad**
+
+    ```yaml
+    boundary:
+      - {name: hidden_states, axis: tokens, shape: [tokens, hidden], dtype: model,
+         padding: repeat_last, content: {sharded: tp}}
+    ```
+
+    **Good**
+
+    ```yaml
+    boundary:
+      - {name: hidden_states, axis: tokens, shape: [tokens, hidden], dtype: model,
+         padding: zero, content: {sharded: tp}}
+    ```
+    """
+    seen: set[int] = set()  # keys that several runners hand over
+    for runner, key in _keys(family):
+        if key.content != "sharded":
+            continue
+        for slot in runner.slots:
+            if isinstance(slot.source, BoundarySource) and slot.source.key == key.name:
+                message = f"slot '{slot.qualified}' shows all rows of boundary key '{key.name}'"
+                yield Finding(
+                    slot.span_of("source"),
+                    f"{message}, of which a rank of tp holds a part",
+                    f"bind boundary.{key.name} in 'forward'",
+                    (Related(key.span_of("content"), "split here"),),
+                )
+        if id(key) in seen:
+            continue
+        seen.add(id(key))
+        if not key.axes:
+            message = f"boundary key '{key.name}' is split over ranks of tp and has no rows"
+            yield Finding(key.span_of("content"), message, "give it an axis, or content: per_rank")
+        if isinstance(key.padding, RepeatLastPadding):
+            yield Finding(
+                key.span_of("padding"),
+                f"boundary key '{key.name}' is split over ranks of tp, "
+                "and most of them do not have its last live row",
+                "use padding: zero or {fill: v}",
             )

@@ -15,17 +15,28 @@ from ppcgc.runtime.pipeline.transport.base import Ends, Transfer, edge_of
 
 
 class Message:
-    """One message. Over gloo the host waits for it, over NCCL the stream does."""
+    """One message. Over gloo the host waits for it, over NCCL the stream does.
 
-    def __init__(self, work: dist.Work, on_stream: bool, faults: Faults, edge: Edge, step: int):
+    Note [completed is not come]
+        A message of NCCL whose connection broke says that it is completed. An event behind it on
+        the stream happens only when the GPU is through with it.
+    """
+
+    def __init__(
+        self, work: dist.Work, device: torch.device, faults: Faults, edge: Edge, step: int
+    ) -> None:
         self._work: dist.Work | None = work
-        self._on_stream = on_stream
+        self._device = device
+        self._on_stream = device.type == "cuda"
         self._faults = faults
+        self._passed: Callable[[], bool] | None = None  # whether the stream is behind it
         self.peer, self.step = edge.stage, step
-        if on_stream:
+        if self._on_stream:
             faults.look_after(f"message, rank {self.peer}", self)
 
     def done(self) -> bool:
+        if self._passed is not None:
+            return self._passed()
         return self._work is None or self._work.is_completed()
 
     def wait(self) -> None:
@@ -42,8 +53,13 @@ class Message:
             del work
 
     def _order_on_stream(self, work: dist.Work) -> None:
+        if self._passed is not None:
+            return
         try:
             work.wait()
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
+            event.record(torch.cuda.current_stream(self._device))
+            self._passed = event.query
         except RuntimeError as problem:  # NCCL knows that the rank is gone
             raise self._faults.verdict(
                 peer=self.peer,
@@ -85,4 +101,4 @@ class EagerTransport(Ends):
             raise self.faults.verdict(
                 peer=edge.stage, step=step, what="the boundary", late=False, why=reason_of(problem)
             ) from None
-        return Message(work, self.device.type == "cuda", self.faults, edge, step)
+        return Message(work, self.device, self.faults, edge, step)

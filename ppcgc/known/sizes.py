@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, cast
 
+from ppcgc.diagnostics.model import Span
 from ppcgc.expr.evaluate import (
     EvaluationError,
     MissingValueError,
@@ -17,11 +18,13 @@ from ppcgc.expr.tree import Below, Expr, In, Int, Name, Ref, Symbol
 from ppcgc.ir import (
     DTYPES,
     ConfigDim,
+    Dim,
     ExprDim,
     Family,
     KindIds,
     KindWhere,
     LayerKind,
+    Option,
 )
 
 # where configs of transformers keep the dtype, newest first
@@ -29,7 +32,14 @@ _DTYPE_KEYS = ("dtype", "torch_dtype")
 
 
 class NotKnownError(Exception):
-    """Something given for a plan is wrong: a name, a value, a config. The message says which."""
+    """Something given for a plan is wrong: a name, a value, a config. The message says which.
+
+    ``span`` is what the spec says of it, None where the fault is not one of a config.
+    """
+
+    def __init__(self, message: str, span: Span | None = None) -> None:
+        super().__init__(message)
+        self.span = span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +101,22 @@ def gather(
     config: Mapping[str, object] | None = None,
     given: Mapping[str, Value] | None = None,
     dtype: str | None = None,
+    *,
+    defaults: bool = True,
 ) -> Known:
     """Everything that follows from a model's config and the values given by name.
 
     ``given`` names dims, ``options.<name>``, ``tp.size`` and ``dp.size``; what is given goes
-    before what the config says. Raises :class:`NotKnownError`.
+    before what the config says. ``defaults`` says whether options that are not given have
+    their defaults. Raises :class:`NotKnownError`.
     """
     values = dict(given or {})
     _check_names(family, values)
     env: dict[Ref, Value] = {Ref(Symbol.AXIS_MAX, axis.name): axis.max for axis in family.axes}
     for option in family.options:
-        env[Ref(Symbol.OPTION, option.name)] = values.get(f"options.{option.name}", option.default)
+        name = f"options.{option.name}"
+        if defaults or name in values:
+            env[Ref(Symbol.OPTION, option.name)] = values.get(name, option.default)
     for size in (f"{group}.size" for group in sorted(family.parallel)):
         if size in values:
             env[Ref(Symbol.PARALLEL, size)] = values[size]
@@ -109,7 +124,7 @@ def gather(
         if dim.name in values:
             env[Ref(Symbol.DIM, dim.name)] = values[dim.name]
         elif isinstance(dim.source, ConfigDim) and config is not None:
-            env[Ref(Symbol.DIM, dim.name)] = _config_size(config, dim.source.path)
+            env[Ref(Symbol.DIM, dim.name)] = config_size(config, dim.source.path, dim.span)
     known = Known(env=env, model_bytes=_model_bytes(dtype, config), layers=None, kinds={})
     known = _with_computed_dims(family, known)
     for state in family.states:
@@ -134,26 +149,42 @@ def _check_names(family: Family, given: Mapping[str, Value]) -> None:
             raise NotKnownError(f"{family.name} has no `{name}` to set; it has: {listed}")
         if name in sizes and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise NotKnownError(f"{name} is {value}; a size is an integer of at least 1")
+    for option in family.options:
+        value = given.get(f"options.{option.name}", option.default)
+        if not _is_choice(option, value):
+            legal = " or ".join(option.choices) or f"of type {option.type}"
+            raise NotKnownError(f"options.{option.name} is {value}; it is {legal}")
+
+
+def _is_choice(option: Option, value: Value) -> bool:
+    if option.type == "enum":
+        return value in option.choices
+    return isinstance(value, bool) if option.type == "bool" else type(value) is int
 
 
 def _with_computed_dims(family: Family, known: Known) -> Known:
     """Dims that follow from others, whatever their order: circles were refused before."""
-    computed = {d.name: d.source.expr for d in family.dims if isinstance(d.source, ExprDim)}
+    computed = [dim for dim in family.dims if isinstance(dim.source, ExprDim)]
     for _ in computed:
-        found = {
-            Ref(Symbol.DIM, name): value
-            for name, expr in computed.items()
-            if (value := known.extent(expr)) is not None
-        }
-        known = known.with_values(found)
+        found = {Ref(Symbol.DIM, dim.name): _computed(dim, known) for dim in computed}
+        known = known.with_values({ref: size for ref, size in found.items() if size is not None})
     return known
+
+
+def _computed(dim: Dim, known: Known) -> int | None:
+    if not isinstance(dim.source, ExprDim):
+        raise TypeError(f"dim {dim.name} is not computed")
+    try:
+        return known.extent(dim.source.expr)
+    except NotKnownError as error:
+        raise NotKnownError(f"dims.{dim.name}: {error}", dim.span) from error
 
 
 def _layers(family: Family, known: Known, config: Mapping[str, object] | None) -> int | None:
     count = family.pipeline.layer_count
     if not isinstance(count, ConfigDim):
         return known.extent(count)
-    return None if config is None else _config_size(config, count.path)
+    return None if config is None else config_size(config, count.path, family.pipeline.span)
 
 
 def _kind(
@@ -163,7 +194,7 @@ def _kind(
     if isinstance(rule, KindIds):
         return frozenset(rule.ids)
     if isinstance(rule, KindWhere):
-        listed = None if config is None else _at(config, rule.path)
+        listed = None if config is None else value_at(config, rule.path)
         if not isinstance(listed, list | str):
             return None
         return frozenset(layer for layer, word in enumerate(listed) if word == rule.value)
@@ -188,17 +219,21 @@ def _model_bytes(dtype: str | None, config: Mapping[str, object] | None) -> int 
     return None
 
 
-def _config_size(config: Mapping[str, object], path: tuple[str, ...]) -> int:
-    value = _at(config, path)
+def config_size(config: Mapping[str, object], path: tuple[str, ...], span: Span) -> int:
+    """The size at a path of a config. Raises :class:`NotKnownError`."""
+    value = value_at(config, path)
     name = ".".join(path)
     if value is None:
-        raise NotKnownError(f"the config has no `{name}`; give another one, or the size with --set")
+        help = "give another one, or the size with --set"
+        raise NotKnownError(f"the config has no `{name}`; {help}", span)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise NotKnownError(f"`{name}` of the config is {value!r}, not an integer of at least 1")
+        problem = f"`{name}` of the config is {value!r}, not an integer of at least 1"
+        raise NotKnownError(problem, span)
     return value
 
 
-def _at(config: Mapping[str, object], path: tuple[str, ...]) -> object:
+def value_at(config: Mapping[str, object], path: tuple[str, ...]) -> object:
+    """What a config holds at a path, None where it holds nothing."""
     value: object = config
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None

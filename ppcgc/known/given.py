@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ppcgc.expr.evaluate import Value
-from ppcgc.overview.known import NotKnownError
+from ppcgc.known.sizes import NotKnownError
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _WORDS: dict[str, Value] = {"true": True, "false": False}

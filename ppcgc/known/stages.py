@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ppcgc.ir import EvenStages, Family, Place
-from ppcgc.overview.known import Known, NotKnownError
+from ppcgc.known.sizes import Known, NotKnownError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,16 @@ def stages_of(family: Family, known: Known, wanted: int | None) -> tuple[Stage, 
     if isinstance(declared, EvenStages):
         if wanted is None or known.layers is None:
             return None
-        return _placed(_even(known.layers, wanted))
+        try:
+            return _placed(_even(known.layers, wanted))
+        except NotKnownError as error:
+            raise NotKnownError(str(error), family.pipeline.span) from error
     ranges = [(part.start, part.end) for part in declared]
     if wanted is not None and wanted != len(ranges):
         raise NotKnownError(f"--stages {wanted}: the spec states {len(ranges)} stages")
     if known.layers is not None and ranges[-1][1] != known.layers:
-        raise NotKnownError(f"the stages end at layer {ranges[-1][1]}, the model at {known.layers}")
+        problem = f"the stages end at layer {ranges[-1][1]}, the model at {known.layers}"
+        raise NotKnownError(problem, declared[-1].span)
     return _placed(ranges)
 
 

@@ -1,0 +1,197 @@
+"""A rank of a pipeline from its first word to the others until it lets go of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from torch.distributed import distributed_c10d as c10d
+
+from ppcgc.runtime.errors import AgreementError, BuildError, NotCapturedError, PeerError
+from ppcgc.runtime.pipeline.agreement import agree, terms_of
+from ppcgc.runtime.pipeline.board import Board, Failure, own_store
+from ppcgc.runtime.pipeline.channel import HeaderChannel
+from ppcgc.runtime.pipeline.faults import Faults
+from ppcgc.runtime.pipeline.groups import Groups, open_groups, own_lane
+from ppcgc.runtime.pipeline.handoff import AnyRunner, HandOff
+from ppcgc.runtime.pipeline.outbox import Outbox
+from ppcgc.runtime.pipeline.steps import Steps
+from ppcgc.runtime.pipeline.transport import Transport, check_transports, open_transport
+from ppcgc.runtime.pipeline.transport.base import Queued
+from ppcgc.runtime.pipeline.transport.eager import EagerTransport
+from ppcgc.runtime.pipeline.watch import BreakOff
+
+_opened = itertools.count()  # all ranks open their pipelines in one order, as they do groups
+
+
+class OpenPipeline:
+    """What ``Pipeline`` rests on: agreement, connections, and their end. See there."""
+
+    def __init__(
+        self,
+        runners: Sequence[AnyRunner],
+        *,
+        transport: str | None = None,
+        in_flight: int = 2,
+        timeout: float = 30.0,
+        lanes: Sequence[Sequence[int]] | None = None,
+        store: c10d.Store | None = None,
+    ) -> None:
+        if not runners or in_flight < 1:
+            raise BuildError("a pipeline has at least one runner, and one batch in flight")
+        lane = own_lane(lanes)
+        self.rank, self.size = lane.stage, lane.size
+        self.dropped: Mapping[str, str] = {}
+        self._runners = list(runners)
+        self._device = runners[0].device
+        self._numbers = {runner.runner: number for number, runner in enumerate(runners)}
+        self._names = [transport or runner.transport for runner in runners]
+        self._board = Board(
+            store or own_store(),
+            f"ppcgc/{next(_opened)}/{lane.number}",
+            rank=self.rank,
+            size=self.size,
+            timeout=timeout,
+        )
+        self._faults = Faults(self._board, timeout)
+        self._groups = Groups(control=None, incoming=None, outgoing=None)
+        self._break_off = BreakOff()
+        self._failed: str | None = None
+        self._closed = self._connected = self._captured = False
+        try:
+            self._handoffs = [HandOff(runner) for runner in runners]
+            for runner in runners:
+                runner.among_ranks = lane.size > 1
+            check_transports(self._names, self._device)
+            self.fingerprint = agree(self._board, terms_of(self._handoffs, self._names))
+            self._groups = open_groups(
+                lanes if lanes is not None else [lane.ranks],
+                lane,
+                self._device,
+                timeout,
+                captured="captured" in self._names,
+            )
+            self._break_off.add(self._groups.aborts())
+            if self._device.type == "cuda":
+                self._faults.watch(self._break_off.start)
+            self._connect(in_flight)
+        except BaseException as problem:
+            self._give_up(problem)
+            raise
+
+    def _connect(self, in_flight: int) -> None:
+        ends = (self._device, self._groups.incoming, self._groups.outgoing, self._faults)
+        self._messages = EagerTransport(*ends)
+        self._transports: dict[str, Transport] = {
+            name: open_transport(name, *ends) for name in dict.fromkeys(self._names)
+        }
+        incoming = max(side.nbytes if (side := h.takes) else 0 for h in self._handoffs)
+        outgoing = max(side.nbytes if (side := h.hands) else 0 for h in self._handoffs)
+        keeper = self._transports[self._names[0]]
+        self._incoming, self._outgoing = keeper.blocks(incoming, outgoing)
+        for handoff in self._handoffs:
+            handoff.place(self._incoming, self._outgoing)
+        self._outbox = Outbox(in_flight, outgoing, self._device)
+        self._channel = HeaderChannel(
+            self._groups.control,
+            self._groups.incoming,
+            self._groups.outgoing,
+            self._faults,
+            columns=max(len(next(iter(runner.buckets))) for runner in self._runners),
+            ahead=in_flight,
+        )
+        self._steps = Steps(
+            rank=self.rank,
+            last=self.rank == self.size - 1,
+            handoffs=self._handoffs,
+            transports=[self._transports[name] for name in self._names],
+            messages=self._messages,
+            channel=self._channel,
+            outbox=self._outbox,
+            incoming=self._incoming,
+            outgoing=self._outgoing,
+        )
+        self._connected = True
+
+    @property
+    def step(self) -> int:
+        """The number of the next step, -1 before capture."""
+        return self._steps.step if self._captured else -1
+
+    # ------------------------------------------------------------ the end
+
+    def _ready(self) -> None:
+        if self._closed:
+            raise NotCapturedError("the pipeline is closed")
+        if self._failed is not None:
+            raise PeerError(f"the pipeline has ended: {self._failed}")
+
+    def _ready_to_run(self) -> None:
+        self._ready()
+        if not self._captured:
+            raise NotCapturedError("the pipeline has no graphs: call its `capture` first")
+
+    def _give_up(self, problem: BaseException) -> None:
+        """Say why on the board and let go: see Note [a failure cascades] in ``faults``."""
+        text = f"{type(problem).__name__}: {problem}"
+        self._failed = str(problem) if isinstance(problem, PeerError) else text
+        if not isinstance(problem, PeerError | AgreementError):  # an agreement fails on all alike
+            own = Failure(rank=self.rank, step=self.step, what=text.splitlines()[0])
+            with suppress(PeerError):  # the store is gone too: the others see that for themselves
+                self._board.publish(own)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        # Note [graphs close before NCCL]: a graph may hold messages of a communicator.
+        failed = self._failed is not None
+        if failed:
+            self._break_off.start()  # see Note [graphs and communicators let go together]
+        for runner in self._runners:
+            with suppress(*([RuntimeError] if failed else [])):  # of a CUDA context that is lost
+                runner.close()
+        if self._connected:
+            self._channel.drop()
+            self._outbox.drop()
+        self._faults.end_watch()
+        if self._break_off.finished(self._faults.timeout):
+            self._groups.close()
+
+    def close(self) -> None:
+        """Finish what is under way, close graphs, then groups. Idempotent, and never raises
+        for a rank that failed: every wait in it ends within the timeout."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._failed is not None:
+            return
+        try:
+            self._faults.check()
+            self._outbox.settle(on_host=True)
+            self._channel.settle()
+            self._drain()
+            self._board.exchange("end of the pipeline", "close")
+        except PeerError as problem:
+            self._failed = str(problem)
+        self._let_go()
+
+    def _drain(self) -> None:
+        """Wait for what is queued on the GPU. Raises PeerError kinds."""
+        edge = self._groups.incoming or self._groups.outgoing
+        if self._device.type == "cuda" and edge is not None:
+            Queued(self._faults, edge, self.step, self._device).confirm()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if problem is not None and self._failed is None and not self._closed:
+            self._give_up(problem)
+        self.close()
