@@ -44,7 +44,9 @@ class Link:
         self.there, self.inside, self.back = (
             dist.new_group([0, 1], backend=kind) for _ in range(3)
         )
-        board = Board(own_store(), "benchmarks/handoff", rank=self.rank, size=2, timeout=TIMEOUT)
+        board = Board(
+            own_store(), "benchmarks/handoff", rank=self.rank, members=(0, 1), timeout=TIMEOUT
+        )
         self.faults = Faults(board, TIMEOUT)
         self.most = self.nbytes(most)
         self.live = torch.zeros(1, dtype=torch.int32, device=self.device)
@@ -91,7 +93,7 @@ class Link:
         """One of ours from rank 0 to rank 1, connected, and this rank's block."""
         check_transports([name], self.device)
         other = 1 - self.rank
-        edge = Edge(group=self.there, captured=self.inside, peer=other, stage=other)
+        edge = Edge(group=self.there, captured=self.inside, peer=other)
         incoming, outgoing = (edge, None) if self.rank else (None, edge)
         made = open_transport(name, self.device, incoming, outgoing, self.faults)
         landing, leaving = made.blocks(*((self.most, 0) if self.rank else (0, self.most)))

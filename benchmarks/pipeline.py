@@ -93,7 +93,7 @@ class TwoStages:
     def replays(self, sizes: Sequence[int]) -> dict[int, Callable[[], None]]:
         """The model alone, captured by bucket over inputs of its own."""
         backend = rt.open_backend(self.device)
-        made = {}
+        made: dict[int, Callable[[], None]] = {}
         for bucket in sorted({self.bucket(tokens) for tokens in sizes}, reverse=True):
             batch, given = padded(
                 self.arrays(bucket - 1).on(self.device),
@@ -109,7 +109,12 @@ class TwoStages:
                     into.copy_(rows)
 
             backend.warm_up(body)
-            made[bucket] = backend.capture(body).replay
+            graph = backend.capture(body)
+
+            def replay(graph: rt.Graph = graph, reads: object = body) -> None:
+                graph.replay()  # over memory that only ``reads`` holds
+
+            made[bucket] = replay
         return made
 
     def forward(self, batch: Batch, given: Given) -> tuple[Tensor, ...]:

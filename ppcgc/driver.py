@@ -174,9 +174,13 @@ def _generate(
         return emit(planned, origin), []
 
     from ppcgc.bind import bind
+    from ppcgc.validate import rules
 
     bound, found = bind(family, binding)
     if bound is None:
+        return {}, found
+    found += rules.check_sizes(bound)  # those that no number was known for before
+    if _has_errors(found):
         return {}, found
     # the fingerprint is the spec's: ranks with and without a binding fit together
     return emit(replace(plan(bound), fingerprint=planned.fingerprint), origin), found

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:da7a2066ef7d3aac91adf0a6063d6698aa028c8860050dffb48abe8a204e8ee1
+# spec: sha256:c21ae249e285e29bfe50dca0ee0f6f306d649b9ed8d9e08eb17aa6ee126d79eb
 """The prefill runner of bart."""
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ class PrefillSteps:
         requests = rt.live_count(batch.num_requests, "num_requests")
         return PrefillExtents(tokens, requests)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit("bart.prefill", "tokens >= requests", "llama_hf.yaml:32", live)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((8, 16, 32, 64), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:da7a2066ef7d3aac91adf0a6063d6698aa028c8860050dffb48abe8a204e8ee1
+# spec: sha256:c21ae249e285e29bfe50dca0ee0f6f306d649b9ed8d9e08eb17aa6ee126d79eb
 """bart.prefill, first stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:3d1520e05540564d5807d8c7bdc02fe4a5632e4ca82a63ec593184db1d7b0c98
+# spec: sha256:4d45f984827946146368753d3fc7aca0831a388d94f88b26f2441ee665fc0495
 """The prefill runner of deepseek_v3."""
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class PrefillSteps:
         requests = rt.live_count(batch.num_requests, "num_requests")
         return PrefillExtents(tokens, requests)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit(
                 "deepseek_v3.prefill",
@@ -65,6 +65,10 @@ class PrefillSteps:
                 "llama_hf.yaml:32",
                 live,
             )
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((8, 16, 32, 64), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

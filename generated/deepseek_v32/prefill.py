@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:48ccd55660a2f8ceb40cc0f61e8cbc0ce1fb531b7c3fe3b8533b30127730b21e
+# spec: sha256:fc823acf29b4d0090ee2a918ec5727ccf12dade4a6bbbce2bb21f665591d8321
 """The prefill runner of deepseek_v32."""
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class PrefillSteps:
         requests = rt.live_count(batch.num_requests, "num_requests")
         return PrefillExtents(tokens, requests)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit(
                 "deepseek_v32.prefill",
@@ -65,6 +65,10 @@ class PrefillSteps:
                 "llama_hf.yaml:32",
                 live,
             )
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((8, 16, 32, 64), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

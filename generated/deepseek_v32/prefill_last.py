@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:48ccd55660a2f8ceb40cc0f61e8cbc0ce1fb531b7c3fe3b8533b30127730b21e
+# spec: sha256:fc823acf29b4d0090ee2a918ec5727ccf12dade4a6bbbce2bb21f665591d8321
 """deepseek_v32.prefill, last stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations

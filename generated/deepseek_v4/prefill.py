@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:fad05b6138bdfd107d077afde1739e5d6dab8835d8c4b33e4e1b5e7549870575
+# spec: sha256:0e88973b6be78f978cf1dd5448851ff2143ddfd8576aaf45063f6a2620385d4f
 """The prefill runner of deepseek_v4."""
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class PrefillSteps:
         requests = rt.live_count(batch.num_requests, "num_requests")
         return PrefillExtents(tokens, requests)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit(
                 "deepseek_v4.prefill",
@@ -65,6 +65,10 @@ class PrefillSteps:
                 "llama_hf.yaml:32",
                 live,
             )
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((8, 16, 32, 64), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

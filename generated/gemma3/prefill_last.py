@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:e59e7a90e8899fb842824fd7161bdecf4cef7b994cfe7270018f28678d43f5d2
+# spec: sha256:1a34668af6465bf8ef450a33f5b98707f5688b70eb68ae8f5afcd4e2b7154ca1
 """gemma3.prefill, last stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations

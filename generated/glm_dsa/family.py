@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:6181717ef3590217bece09eb5ab5328f7033f687a12b544f46cbbcf96e5006cd
+# spec: sha256:a44205a61e5ce44ca77b1e6bd3d9721b7635392f90a79dd313071ff9cd66b30a
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(2, __name__)
 
-FINGERPRINT = "sha256:6181717ef3590217bece09eb5ab5328f7033f687a12b544f46cbbcf96e5006cd"
+FINGERPRINT = "sha256:a44205a61e5ce44ca77b1e6bd3d9721b7635392f90a79dd313071ff9cd66b30a"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:6181717ef3590217bece09eb5ab5328f7033f687a12b544f46cbbcf96e5006cd
+# spec: sha256:a44205a61e5ce44ca77b1e6bd3d9721b7635392f90a79dd313071ff9cd66b30a
 """The prefill runner of glm_dsa."""
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ class PrefillSteps:
         requests = rt.live_count(batch.num_requests, "num_requests")
         return PrefillExtents(tokens, requests)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit("glm_dsa.prefill", "tokens >= requests", "llama_hf.yaml:32", live)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((8, 16, 32, 64), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
+# spec: sha256:973e555edc50d488fa32795dcb8dc67177045d96387e5f1f308387990857c579
 """gpt_oss.decode, only and first stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations

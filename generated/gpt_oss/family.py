@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
+# spec: sha256:973e555edc50d488fa32795dcb8dc67177045d96387e5f1f308387990857c579
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(2, __name__)
 
-FINGERPRINT = "sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1"
+FINGERPRINT = "sha256:973e555edc50d488fa32795dcb8dc67177045d96387e5f1f308387990857c579"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

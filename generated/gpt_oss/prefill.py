@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:5b5b2a3e44e03bed2541a73c2b20c80b415d3e5dbe700b179e12c450aa4716b1
+# spec: sha256:973e555edc50d488fa32795dcb8dc67177045d96387e5f1f308387990857c579
 """The prefill runner of gpt_oss."""
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ class PrefillSteps:
         requests = rt.live_count(batch.num_requests, "num_requests")
         return PrefillExtents(tokens, requests)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit("gpt_oss.prefill", "tokens >= requests", "llama_hf.yaml:32", live)
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((8, 16, 32, 64), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

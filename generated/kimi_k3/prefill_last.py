@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:9ca80fc16055a920d06dfb9cf266ead98c828d0ba6259cf393a7f0835b6401b1
+# spec: sha256:e759763c82409ab5c0170996e4248045820a133d9551edb0fe9cdfbdd20e6250
 """kimi_k3.prefill, last stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations

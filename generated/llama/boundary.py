@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
+# spec: sha256:2c4847b3a218e5a2b0391c899a8f056c233c69768480a7ee2c6373c54f3f924f
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
 from __future__ import annotations

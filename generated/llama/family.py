@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15
+# spec: sha256:2c4847b3a218e5a2b0391c899a8f056c233c69768480a7ee2c6373c54f3f924f
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(2, __name__)
 
-FINGERPRINT = "sha256:191136bdc565caaa752dc7633548fe6db8b9f320fd904d1f66ae0274e7d6dd15"
+FINGERPRINT = "sha256:2c4847b3a218e5a2b0391c899a8f056c233c69768480a7ee2c6373c54f3f924f"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3
+# spec: sha256:d6bfb3bebb39dea1a74622641c924c00b0979f03b1d1b4fb6ce75ebab6e1f7e7
 """One new token for each running sequence."""
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class DecodeSteps:
         pages = rt.live_count(batch.num_pages, "num_pages")
         return DecodeExtents(requests, tokens, pages)
 
-    def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: DecodeExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.pages < live.requests:
             raise rt.broken_limit(
                 "llama_flashinfer.decode",
@@ -73,6 +73,10 @@ class DecodeSteps:
                 "llama_flashinfer.yaml:40",
                 live,
             )
+
+    def choose(self, live: DecodeExtents) -> rt.Choice[DecodeExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         requests = rt.smallest((1, 2, 4, 8, 16), live.requests)
         if requests is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "requests")

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3
+# spec: sha256:d6bfb3bebb39dea1a74622641c924c00b0979f03b1d1b4fb6ce75ebab6e1f7e7
 """llama_flashinfer.decode, middle and last stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations

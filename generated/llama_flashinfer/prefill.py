@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:b9826707b8168243023e85473fbf193659c8ae78570cfecd9b7a3bbd43ea80e3
+# spec: sha256:d6bfb3bebb39dea1a74622641c924c00b0979f03b1d1b4fb6ce75ebab6e1f7e7
 """Whole prompts, packed one behind the other."""
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class PrefillSteps:
         pages = rt.live_count(batch.num_pages, "num_pages")
         return PrefillExtents(tokens, requests, pages)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit(
                 "llama_flashinfer.prefill",
@@ -85,6 +85,10 @@ class PrefillSteps:
                 "llama_flashinfer.yaml:24",
                 live,
             )
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((16, 32, 64, 128), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
+# spec: sha256:9f51ff5cf4193a1b6c430b105553822376e808fb0dc181427c058d2574b5dbb9
 """The prefill runner of llama_hf."""
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class PrefillSteps:
         requests = rt.live_count(batch.num_requests, "num_requests")
         return PrefillExtents(tokens, requests)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit(
                 "llama_hf.prefill",
@@ -72,6 +72,10 @@ class PrefillSteps:
                 "llama_hf.yaml:32",
                 live,
             )
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((16, 32, 64, 128, 256, 512), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:077dc7787302bd226db9063ddb6357b2426b684e8c6b9e122eba9591da38c80d
+# spec: sha256:9f51ff5cf4193a1b6c430b105553822376e808fb0dc181427c058d2574b5dbb9
 """llama_hf.prefill, last stage: slots, how a batch fills them, runners."""
 
 from __future__ import annotations

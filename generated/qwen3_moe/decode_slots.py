@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:570cbd65a8627eba5458867d40b8ed061ab9b6de5e09aa8f9c09a5034592fa7e
+# spec: sha256:0bcce90810f9a1fcf0994f9c4fd7f54435ca8aadb92e8798468175a5ea8d091e
 """qwen3_moe.decode: every slot as the spec declares it, for captures, reports and checks."""
 
 from __future__ import annotations

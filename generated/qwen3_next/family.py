@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f
+# spec: sha256:8014a8d8d9f0f9908d5659329bf1399623714c00b3d5395b8677eb52dc0b5919
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(2, __name__)
 
-FINGERPRINT = "sha256:2857c56c40dcfa97a568a476cc7d931314c565b0d70b07f2eedc3c4704cb4a5f"
+FINGERPRINT = "sha256:8014a8d8d9f0f9908d5659329bf1399623714c00b3d5395b8677eb52dc0b5919"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:879853a37f28b3909116e3259c9035f268ca80acc12381b00f9f746bf1c607cc
+# spec: sha256:5c0b7ce280438fd8fe951fd90da2c1bcf5fbdee7f437f27952bf2c2672738b61
 """The text decoder of Qwen3-VL. Input embeddings are composed by the caller from tokens and
 image features; features of the vision tower's inner layers are added after the first decoder
 layers and handed on as far as a later stage still adds some.

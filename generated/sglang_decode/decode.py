@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:fd5d45344ec961c70888eb6e38a2a0ce9178212ea85adc766a44462eb9cf9760
+# spec: sha256:c4a62b50f35e2c9ca438a2bfdd47451d633610f72adfbedfcccc3d09e8502cf3
 """The decode runner of sglang_decode."""
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ class DecodeSteps:
     columns: ClassVar[tuple[str, ...]] = ("requests", "tokens", "requests_most")
     # where a batch has the number of a column
     counts: ClassVar[Mapping[str, str]] = {"requests": "batch_size"}
+    groups: ClassVar[Mapping[str, rt.GroupCounts]] = {
+        "requests_most": rt.GroupCounts("dp", "requests", "global_num_tokens_cpu"),
+    }
     dims: Dims
 
     def extents(self, batch: DecodeCounts) -> DecodeExtents:

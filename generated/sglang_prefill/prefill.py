@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:cf26719fbbcf84e25340c8f00d71062b8d8e9fcf46310a158356408c4b10eeeb
+# spec: sha256:f8d530ac0644a20edd50ef335b38862d75a55fac961252e19282bd1619178667
 """The prefill runner of sglang_prefill."""
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ class PrefillSteps:
     columns: ClassVar[tuple[str, ...]] = ("tokens", "requests", "tokens_most")
     # where a batch has the number of a column
     counts: ClassVar[Mapping[str, str]] = {"tokens": "extend_num_tokens", "requests": "batch_size"}
+    groups: ClassVar[Mapping[str, rt.GroupCounts]] = {
+        "tokens_most": rt.GroupCounts("dp", "tokens", "global_num_tokens_cpu"),
+    }
     dims: Dims
 
     def extents(self, batch: PrefillCounts) -> PrefillExtents:
@@ -70,8 +73,8 @@ class PrefillSteps:
         )
         return PrefillExtents(tokens, requests, tokens_most)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit(
                 "sglang_prefill.prefill",
@@ -79,6 +82,10 @@ class PrefillSteps:
                 "sglang_prefill.yaml:47",
                 live,
             )
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((8, 16, 32, 64), live.tokens_most)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

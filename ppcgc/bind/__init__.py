@@ -82,8 +82,11 @@ def _folded(family: Family, known: Known, bound: Bound) -> Family:
     """The family with constants in every expression of its tensors, states and runners."""
     folding = Folding(env=known.env, kinds=known.kinds, cuts=bound.cuts)
     pipeline = replace(family.pipeline, boundary=folding.node(family.pipeline.boundary))
+    capacities = {Ref(Symbol.AXIS_MAX, axis.name) for axis in family.axes}  # a runner may lower one
+    of_any = {ref: value for ref, value in known.env.items() if ref not in capacities}
     return replace(
         family,
+        axes=replace(folding, env=of_any).node(family.axes),
         states=folding.node(family.states),
         pipeline=pipeline,
         runners=tuple(_folded_runner(family, folding, runner) for runner in family.runners),

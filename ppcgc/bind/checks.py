@@ -8,7 +8,7 @@ from ppcgc.bind.request import Binding
 from ppcgc.bind.rules import BOUND_EXTENT, BOUND_LAYERS, CONFIG_LACKS, CONFIG_VALUE
 from ppcgc.diagnostics.model import Diagnostic, Span
 from ppcgc.expr.tree import Expr, Ref, Symbol
-from ppcgc.ir import BoundaryKey, ConfigDim, Extent, Family, KindIds, KindWhere
+from ppcgc.ir import BoundaryKey, ConfigDim, ConfigLength, Extent, Family, KindIds, KindWhere
 from ppcgc.known.sizes import Known, NotKnownError, config_size, value_at
 
 
@@ -40,9 +40,13 @@ def _check_sizes(family: Family, binding: Binding) -> Iterator[Diagnostic]:
             yield _lacks(binding, source.path, span, help)
             continue
         try:
-            config_size(binding.config, source.path, span)
+            config_size(binding.config, source, span)
         except NotKnownError:
-            yield _wrong(binding, source.path, span, "a size is an integer of at least 1")
+            counts = isinstance(source, ConfigLength)
+            help = (
+                "a list with an entry at least" if counts else "a size is an integer of at least 1"
+            )
+            yield _wrong(binding, source.path, span, help)
 
 
 def _layer_count(family: Family, binding: Binding) -> int | None:
@@ -50,8 +54,10 @@ def _layer_count(family: Family, binding: Binding) -> int | None:
     count = family.pipeline.layer_count
     if not isinstance(count, ConfigDim):
         return None
-    value = value_at(binding.config, count.path)
-    return value if type(value) is int else None
+    try:
+        return config_size(binding.config, count, family.pipeline.span)
+    except NotKnownError:
+        return None
 
 
 def _check_listed(

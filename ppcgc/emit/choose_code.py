@@ -51,16 +51,24 @@ class ChooseCode:
     def extents_lines(self) -> list[Code]:
         """One assignment a column, each after those that it follows; then the extents."""
         waiting = {axis: self._live_expression(axis) for axis in self.planned.axes}
-        statements: list[Code] = []
+        early = self._scalars_in(EqualsBuckets)
+        statements = [self._scalar_value(scalar) for scalar in early]
         known: set[str] = set()
         while waiting:
             axis = next(a for a, (_, needs) in waiting.items() if needs <= known)
             expression, _ = waiting.pop(axis)
             statements.append(code("{} = {}", identifier(axis), expression))
             known.add(axis)
-        statements += [self._scalar_value(scalar) for scalar in self.runner.scalars]
+        later = (scalar for scalar in self.runner.scalars if scalar not in early)
+        statements += [self._scalar_value(scalar) for scalar in later]
         statements += [self._group_most(axis) for axis in self._grouped()]
         return [*statements, code("return {}", self._extents())]
+
+    def _scalars_in(self, *kinds: type[EqualsBuckets | PaddedBuckets]) -> list[Scalar]:
+        """The scalars that sizes of these kinds are computed from."""
+        exprs = [rule.expr for rule in self.runner.buckets if isinstance(rule, kinds)]
+        named = {ref.name for expr in exprs for ref in refs(expr) if ref.symbol is Symbol.SCALAR}
+        return [scalar for scalar in self.runner.scalars if scalar.name in named]
 
     def _live_expression(self, axis: str) -> tuple[Code, frozenset[str]]:
         """An axis' live count, and the axes whose counts it needs first."""
@@ -120,17 +128,26 @@ class ChooseCode:
 
     # ------------------------------------------------------------ choose
 
+    def limits_lines(self) -> list[Code]:
+        """What every batch must meet, whichever path its step takes."""
+        statements = [line for limit in self.planned.limits for line in self._limit(limit)]
+        if self.runner.uneven == "error":
+            statements += self._uneven_lines()
+        return statements
+
     def choose_lines(self) -> list[Code]:
         """Limits, the padded rows of each axis and scalar, then whether the padding pays."""
-        statements = [line for limit in self.runner.limits for line in self._limit(limit)]
-        for rule in self.runner.buckets:
-            if isinstance(rule, EqualsBuckets) and self.runner.uneven is not None:
-                statements += self._uneven(rule)
+        statements = [Code("self.check_limits(live)")] if self.limits_lines() else []
+        if self.runner.uneven == "eager":
+            statements += self._uneven_lines()
+        early = self._scalars_in(EqualsBuckets, PaddedBuckets)
+        for scalar in early:
+            statements += self._keyed(scalar)
         own = [r for r in self.runner.buckets if isinstance(r, ListedBuckets | MaxBucket)]
         for rule in [*own, *follow_order(self.runner)]:
             statements += self._padded(rule)
         for scalar in self.runner.scalars:
-            statements += self._keyed(scalar)
+            statements += [] if scalar in early else self._keyed(scalar)
         statements += self._padding()
         free = {s.name for s in self.runner.scalars if isinstance(s.mode, FreeScalar)}
         zeros = frozenset(free | {group_column(axis) for axis in self._grouped()})
@@ -142,6 +159,10 @@ class ChooseCode:
         broken = call(Code("raise rt.broken_limit"), parts)
         broken_if = self.on_live.python(Not(limit.expr))
         return [code("if {}:", broken_if), under(broken)]
+
+    def _uneven_lines(self) -> list[Code]:
+        rules = [rule for rule in self.runner.buckets if isinstance(rule, EqualsBuckets)]
+        return [line for rule in rules for line in self._uneven(rule)]
 
     def _uneven(self, rule: EqualsBuckets) -> list[Code]:
         """A batch whose own count is not what the axis must equal."""
@@ -158,7 +179,10 @@ class ChooseCode:
     def _padded(self, rule: AnyBuckets) -> list[Code]:
         axis, chosen_by = identifier(rule.axis), self._chosen_by(rule.axis)
         if isinstance(rule, EqualsBuckets):
-            return [code("{} = {}", axis, self.locals.python(rule.expr))]
+            equal = code("{} = {}", axis, self.locals.python(rule.expr))
+            if not self.planned.late:
+                return [equal]  # a rule saw to it that more live rows never have a smaller size
+            return [equal, *self._capacity(rule.axis, f"{chosen_by} > {axis}", str(axis))]
         if isinstance(rule, PaddedBuckets):
             padded = code("{} = {}", axis, self.locals.python(rule.expr))
             return [padded, *self._capacity(rule.axis, f"{chosen_by} > {axis}", str(axis))]

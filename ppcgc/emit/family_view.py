@@ -22,6 +22,7 @@ from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     BuildDim,
     ConfigDim,
+    ConfigLength,
     Dim,
     EvenStages,
     ExprDim,
@@ -166,7 +167,7 @@ def _dim_fields(family: Family) -> tuple[FieldView, ...]:
     count, line = family.pipeline.layer_count, line_of(family.pipeline.span)
     name = identifier("layer_count")
     if isinstance(count, ConfigDim):
-        return (*fields, _config_field(family, name, count.path, line))
+        return (*fields, _config_field(family, name, count, line))
     value = _locals(family).python(count)
     note = Code(f"# {line}")
     type_ = _int_type(family, name)
@@ -182,8 +183,8 @@ def _dims_of(dim: Dim) -> frozenset[str]:
 def _dim_field(family: Family, dim: Dim) -> FieldView:
     name, line = identifier(dim.name), line_of(dim.span)
     match dim.source:
-        case ConfigDim(path=path):
-            return _config_field(family, name, path, line)
+        case ConfigDim() as read:
+            return _config_field(family, name, read, line)
         case BuildDim():
             value, note = code("rt.build_int({}, {})", literal(dim.name), name), "given at build"
         case ExprDim(expr=expr):
@@ -203,14 +204,16 @@ def _locals(family: Family) -> Scope:
     return Scope(family=family, dims="")
 
 
-def _config_field(family: Family, name: Identifier, path: tuple[str, ...], line: str) -> FieldView:
-    dotted = ".".join(path)
-    shown = ".".join(str(identifier(step)) for step in path)
+def _config_field(family: Family, name: Identifier, read: ConfigDim, line: str) -> FieldView:
+    shown = f"config.{'.'.join(str(identifier(step)) for step in read.path)}"
+    reader = "rt.config_int"
+    if isinstance(read, ConfigLength):
+        shown, reader = f"len({shown})", "rt.config_length"
     return FieldView(
         name=name,
         type=_int_type(family, name),
-        note=Code(f"# config.{shown}, {line}"),
-        value=code("rt.config_int(config, {})", literal(dotted)),
+        note=Code(f"# {shown}, {line}"),
+        value=code("{}(config, {})", Code(reader), literal(".".join(read.path))),
     )
 
 

@@ -11,7 +11,7 @@ from ppcgc.emit.source import Code, Identifier, call, code, identifier, literal,
 from ppcgc.ir import EagerWhen, Family, Hook
 from ppcgc.plan import RunnerPlan
 
-WHEN = ("key", "load", "plan")
+WHEN = ("capture", "key", "load", "plan")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,7 @@ def _methods(
     made, nothing = Code("made: object"), Code("None")
     workspace = Code("workspace: Tensor | None")
     methods = {
+        "capture": signature("capture", (Code("slot: str"), live), Code("object")),
         "key": signature("key", (rows, view, workspace), Code("object")),
         "load": signature("load", (view, given, live), nothing),
         "plan": signature("plan", (made, view, given, live), nothing),

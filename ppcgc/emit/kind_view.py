@@ -21,7 +21,7 @@ from ppcgc.emit.names import class_name
 from ppcgc.emit.slot_bind import bind_checks
 from ppcgc.emit.slot_code import BODY, SlotCode
 from ppcgc.emit.slot_facts import capture_fill
-from ppcgc.emit.slot_load import load_statements
+from ppcgc.emit.slot_load import late_statements, load_statements
 from ppcgc.emit.slots_view import SlotsClass, bound, placed, slots_classes
 from ppcgc.emit.source import (
     Code,
@@ -84,6 +84,7 @@ class KindView:
     placed: Code
     host_unpack: Code
     load: Code | None
+    late: Code | None
     binds_rows: bool
     bind: tuple[Code, ...]
     bound: Code
@@ -108,6 +109,7 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
     batch, inputs = class_name(*name, "batch"), class_name(*name, "inputs")
     base = identifier(f"_{class_name(*name)}")
     load = [statement for slot in slots for statement in load_statements(slot)]
+    late = [statement for slot in slots for statement in late_statements(slot)]
     before, made = bound(slots, *name)
     keywords = keywords_of(
         planned, kind.places[0], slots, view, boundary_of(family, planned.runner)
@@ -140,6 +142,7 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
         placed=placed(slots, *name),
         host_unpack=_unpack(["counts", *(str(slot.rows) for slot in in_block)]),
         load=lines(load, BODY) if load else None,
+        late=lines(late, BODY) if late else None,
         binds_rows="rows." in f"{before} {made}",
         bind=tuple(before),
         bound=made,
@@ -179,14 +182,16 @@ def _signatures(
     placed = Code("of: Mapping[str, Tensor]")
     given = code("batch: {}", batch)
     carried = code("boundary: {}", boundary)
-    passed = (code("slots: {}", slots), carried, rows, Code("made: rt.Made"))
+    view, padded = code("slots: {}", slots), code("padded: {}", extents)
+    passed = (view, carried, rows, Code("made: rt.Made"))
     return {
+        "pad_late": signature("pad_late", (view, live, padded), Code("None")),
         "shapes": signature("shapes", (rows,), shapes),
         "initials": signature("initials", (), numbers),
         "lacks": signature("lacks", (rows,), Code("frozenset[str]")),
         "slots": signature("slots", (placed,), slots),
         "bind": signature("bind", (given, carried, live), slots),
-        "capture_fills": signature("capture_fills", (code("padded: {}", extents),), numbers),
+        "capture_fills": signature("capture_fills", (padded,), numbers),
         "absent": signature("absent", (given,), Code("str | None")),
         "ineligible": signature("ineligible", (given, live), Code("str | None")),
         "forward": signature("forward", passed, Code("object")),

@@ -9,6 +9,7 @@ from ppcgc.emit.batch_protocol import PathTree, ProtocolClass
 from ppcgc.emit.batch_reads import add_reads, count_reads, presence_reads
 from ppcgc.emit.choose_code import ChooseCode
 from ppcgc.emit.kind_view import KindView, kind_view
+from ppcgc.emit.late_code import LateView, late_view
 from ppcgc.emit.names import class_name
 from ppcgc.emit.shapes import line_of
 from ppcgc.emit.slot_code import SlotCode
@@ -27,8 +28,9 @@ from ppcgc.emit.source import (
     tuple_of,
 )
 from ppcgc.emit.tensors import OutputView, output_view
-from ppcgc.ir import AbsentError, BatchSource, Family, Place
+from ppcgc.ir import AbsentError, BatchSource, Family, Group, Place
 from ppcgc.plan import RunnerPlan
+from ppcgc.plan.buckets import group_column
 from ppcgc.plan.stages import slot_plan
 
 
@@ -43,6 +45,7 @@ class RunnerView:
     columns: tuple[Identifier, ...]
     buckets: Code
     buckets_line: Code
+    late: LateView | None
     counts_class: Identifier
     count_protocols: tuple[ProtocolClass, ...]
     steps: Identifier
@@ -51,6 +54,7 @@ class RunnerView:
     counts: Code
     settings: tuple[Code, ...]
     extents_body: Code
+    limits_body: Code | None
     choose_body: Code
     outputs: Identifier
     outputs_header: Code
@@ -94,6 +98,7 @@ def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
             ),
         ),
         buckets_line=Code(f"# {line_of(runner.buckets[0].span)}"),
+        late=late_view(family, planned),
         counts_class=counts,
         count_protocols=tuple(tree.classes(runner.name, "counts")),
         steps=class_name(runner.name, "steps"),
@@ -104,6 +109,7 @@ def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
         counts=_counts(family, planned),
         settings=tuple(_settings(family, planned)),
         extents_body=lines(chosen.extents_lines(), 8),
+        limits_body=lines(limits, 8) if (limits := chosen.limits_lines()) else None,
         choose_body=lines(chosen.choose_lines(), 8),
         outputs=outputs,
         outputs_header=class_header(results, (Code("rt.Outputs"), (extents, outputs))),
@@ -152,12 +158,18 @@ def _settings(family: Family, planned: RunnerPlan) -> Iterator[Code]:
     if runner.overlaps:
         yield _names("overlaps", runner.overlaps)
     groups = tuple(
-        code("{}: {}", literal(axis.name), literal(axis.group.over))
+        code("{}: {}", literal(group_column(axis.name)), _group_counts(axis.name, axis.group))
         for axis in family.axes
         if axis.name in planned.axes and axis.group is not None
     )
     if groups:
-        yield _mapping("groups: ClassVar[Mapping[str, str]] = ", groups)
+        yield _mapping("groups: ClassVar[Mapping[str, rt.GroupCounts]] = ", groups)
+
+
+def _group_counts(axis: str, group: Group) -> Code:
+    """``rt.GroupCounts("dp", "tokens", "all_tokens")``."""
+    parts = (literal(group.over), literal(axis), literal(".".join(group.path)))
+    return call(Code("rt.GroupCounts"), parts)
 
 
 def _rings(tensors: tuple[OutputView, ...]) -> Code | None:
@@ -177,6 +189,10 @@ def _signatures(extents: Identifier, outputs: Identifier, counts: Identifier) ->
     infos, placed = Code("tuple[rt.TensorInfo, ...]"), Code("of: Mapping[str, Tensor]")
     return {
         "extents": signature("extents", (code("batch: {}", counts),), extents),
+        "buckets": signature("buckets", (), code("Mapping[{}, {}]", extents, extents)),
+        "follow_sizes": signature("follow_sizes", (rows,), extents),
+        "follow_counts": signature("follow_counts", (rows,), extents),
+        "limits": signature("check_limits", (live,), Code("None")),
         "choose": signature("choose", (live,), code("rt.Choice[{}]", extents)),
         "table": signature("table", (rows,), infos),
         "held": signature("held", (placed,), outputs),

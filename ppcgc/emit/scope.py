@@ -15,7 +15,8 @@ class Scope:
     """Each word is the text under which a kind of value is found.
 
     An empty word stands for local variables named as what they hold. ``scalars`` is the object
-    that has the scalars, ``cut`` the first layer after a cut.
+    that has the scalars, ``cut`` the first layer after a cut, ``cells`` says that row
+    numbers are of two axes.
     """
 
     family: Family
@@ -25,6 +26,7 @@ class Scope:
     padded: str = "padded"
     scalars: str = "live"
     cut: str = "self.cut"
+    cells: bool = False  # rows of two axes are numbered
 
     def at(self, rows: str) -> Scope:
         """The same place, with one object for live rows, padded rows and scalars."""
@@ -65,7 +67,7 @@ class Scope:
                 group, word = ref.name.split(".")
                 return self._of(self._in_dims(group), word)
             case Symbol.ROW:
-                return Code("row")
+                return Code(f"row_{identifier(ref.name)}" if self.cells else "row")
             case Symbol.CUT:
                 return Code(self.cut)
             case Symbol.LAYER:

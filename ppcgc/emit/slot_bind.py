@@ -29,7 +29,10 @@ def bind_expression(slot: SlotCode) -> Code:
         case BoundarySource(key=key):
             return code("boundary.{}", identifier(key))
         case ComputeSource(expr=expr) if any(r.symbol is Symbol.ROW for r in refs(expr)):
-            parts = (slot.key, each_row(slot, expr, "live"), *slot.dim_word())
+            values = each_row(slot, expr, "live")
+            if slot.two_axes:
+                return call(Code("rows.computed_cells"), (slot.key, values, slot.dims_pair()))
+            parts = (slot.key, values, *slot.dim_word())
             return call(Code("rows.computed"), parts)
         case ComputeSource(expr=expr):
             value = slot.binding.python(expr)

@@ -56,7 +56,8 @@ class SlotCode:
         self.key = literal(planned.slot.qualified)
         self.rows = identifier(f"{self.name}_rows")
         self.dtype = dtype_code(planned.slot.dtype, "self.dtype")
-        self.loading = Scope(family=family, lowered=runner.axis_max)
+        cells = len(self.dims) == 2
+        self.loading = Scope(family=family, lowered=runner.axis_max, cells=cells)
         self.binding = self.loading.at("live")
         self._everywhere = all(place in planned.slot.stages for place in places)
 

@@ -28,6 +28,8 @@ def slot_info(slot: SlotCode) -> Code:
         parts.append(code("boundary={}", literal(spec.source.key)))
     if isinstance(spec.absent, AbsentKey):
         parts.append(code("presence={}", literal(spec.absent.scalar)))
+    if spec.capture_hook is not None:
+        parts.append(code("capture_hook={}", literal(spec.capture_hook)))
     if spec.mirror is not None:
         parts.append(code("mirror={}", literal(".".join(spec.mirror.path))))
     flags = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ppcgc.emit.batch_source import is_absent, source_expression, under
 from ppcgc.emit.slot_code import SlotCode, by_step
 from ppcgc.emit.slot_roles import role_check
-from ppcgc.emit.source import Code, call, code, dotted, literal
+from ppcgc.emit.source import Code, call, code, dotted, identifier, literal
 from ppcgc.expr.tree import Expr, Ref, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
@@ -16,6 +16,7 @@ from ppcgc.ir import (
     FillPadding,
     HookSource,
     OneAxisPadding,
+    Padding,
     PaddingByAxis,
     RepeatLastPadding,
     ZeroPadding,
@@ -28,7 +29,10 @@ def load_statements(slot: SlotCode) -> list[Code]:
     body = _body(slot)
     if body and conditional:
         note = "  # it is, but for eager steps" if slot.condition("rows") is None else ""
-        body = [code("if {} is not None:{}", slot.on_view(), Code(note)), *map(under, body)]
+        there = code("{} is not None", slot.on_view())
+        if slot.slot.mirror is not None:  # a twin is there where its slot is
+            there = code("{} and {} is not None", there, slot.mirror_name())
+        body = [code("if {}:{}", there, Code(note)), *map(under, body)]
     return [slot.heading(), *body] if body else []
 
 
@@ -42,9 +46,9 @@ def _body(slot: SlotCode) -> list[Code]:
             body = [_compute(slot, expr)]
         case CallerSource():  # what it does not write is not an earlier step's
             view = slot.on_view()
-            body = [_fill_live(slot, view, Code("0")), *_pad_device(slot, view)]
+            body = [_fill_live(slot, view, Code("0")), *_pad_before(slot)]
         case HookSource():
-            body = _pad_device(slot, slot.on_view())
+            body = _pad_before(slot)
         case _:
             body = []
     return [*body, *_load_mirror(slot)] if slot.slot.mirror is not None else body
@@ -86,13 +90,25 @@ def _pad_block(slot: SlotCode) -> list[Code]:
 def _compute(slot: SlotCode, expr: Expr) -> Code:
     if any(ref.symbol is Symbol.ROW for ref in refs(expr)):
         values = each_row(slot, expr, "padded")
+        if slot.two_axes:
+            return call(code("{}.set_cells", slot.rows), (values, slot.dims_pair()))
         return call(code("{}.set_rows", slot.rows), (values,))
     return code("{}.set_all({})", slot.rows, slot.loading.python(expr))
 
 
 def each_row(slot: SlotCode, expr: Expr, padded: str) -> Code:
-    """``[expr for row in range(padded.requests)]``; a list of the numbers where it is ``row``."""
+    """``[expr for row in range(padded.requests)]``; a list of the numbers where it is ``row``.
+
+    Of a slot with two axes a list of rows of the first, each a list of cells.
+    """
     scope = slot.loading if padded == "padded" else slot.binding
+    if slot.two_axes:
+        counts = (slot.extent(slot.slot.shape[dim], padded) for dim in slot.dims)
+        rows, cells = (
+            code("for row_{} in range({})", identifier(axis), count)
+            for axis, count in zip(slot.slot.axes, counts, strict=True)
+        )
+        return code("[[{} {}] {}]", scope.python(expr), cells, rows)
     count = slot.extent(slot.slot.shape[slot.dim or 0], padded)
     if isinstance(expr, Ref):
         return code("list(range({}))", count)
@@ -122,7 +138,7 @@ def _load_device(slot: SlotCode) -> list[Code]:
     if check:
         copy = code("{} = {}", slot.rows, copy)
     fill = _fill_live(slot, view, absent_value(slot))
-    return _unless_absent(slot, [copy, *check], fill) + _pad_device(slot, view)
+    return _unless_absent(slot, [copy, *check], fill) + _pad_device(slot, view, slot.slot.padding)
 
 
 def _moved_tail(slot: SlotCode) -> Code | None:
@@ -155,8 +171,37 @@ def _fill_live(slot: SlotCode, view: Code, value: Code) -> Code:
     return call(Code("rt.fill_live"), (view, slot.live(), value, *slot.dim_word()))
 
 
-def _pad_device(slot: SlotCode, view: Code) -> list[Code]:
+def late_statements(slot: SlotCode) -> list[Code]:
+    """Statements that pad by rows which the caller or a hook wrote after the load."""
+    late = isinstance(slot.slot.source, CallerSource | HookSource)
+    if not late or not any(isinstance(each, RepeatLastPadding) for each in _paddings(slot)):
+        return []
+    body = _pad_device(slot, slot.on_view(), slot.slot.padding)
+    return (
+        [code("if {} is not None:", slot.on_view()), *map(under, body)] if slot.optional else body
+    )
+
+
+def _paddings(slot: SlotCode) -> tuple[OneAxisPadding, ...]:
     padding = slot.slot.padding
+    if isinstance(padding, PaddingByAxis):
+        return padding.first, padding.second
+    return () if padding is None else (padding,)
+
+
+def _pad_before(slot: SlotCode) -> list[Code]:
+    """The padding of a slot whose rows are yet to come: zero where it will repeat one of them."""
+    before = tuple(
+        ZeroPadding() if isinstance(each, RepeatLastPadding) else each for each in _paddings(slot)
+    )
+    if len(before) == 2:
+        padding: Padding | None = PaddingByAxis(first=before[0], second=before[1])
+    else:
+        padding = before[0] if before else None
+    return _pad_device(slot, slot.on_view(), padding)
+
+
+def _pad_device(slot: SlotCode, view: Code, padding: Padding | None) -> list[Code]:
     if padding is None:
         return []
     if slot.two_axes:
@@ -222,7 +267,7 @@ def _load_mirror(slot: SlotCode) -> list[Code]:
         body = [test, under(empty), Code("else:"), under(copy)]
     else:
         body = [copy]
-    return [*body, *_pad_device(slot, twin)]
+    return [*body, *_pad_device(slot, twin, slot.slot.padding)]
 
 
 # ---------------------------------------------------------------- absent sources

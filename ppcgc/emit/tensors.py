@@ -117,7 +117,6 @@ class TensorCode:
             return whole
         return call(Code("rt.cut_rows"), (whole, *(code("({}, {})", *cut) for cut in cuts)))
 
-
     def live_shape(self, buffer: Code) -> Code:
         """``(live.tokens, self.dims.hidden)``; of a part, the live rows in this rank's buffer."""
         if self.split is None:
@@ -185,9 +184,7 @@ def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
         receive=_receive(tensor, key),
         reset=_reset(tensor, key),
         by_runtime=key.by_runtime,
-        split=None
-        if tensor.split is None
-        else code("{}: {}", tensor.key, literal(tensor.split)),
+        split=None if tensor.split is None else code("{}: {}", tensor.key, literal(tensor.split)),
         scattered=key.wire == "scatter_gather",
     )
 

@@ -209,6 +209,8 @@ class _Parser:
                 return self._below(kind)
         if token.text not in ("ceil", "min", "max"):
             help = "the functions are ceil(a / b), min(...), max(...) and kinds.<name>.below(e)"
+            if token.text == "len":
+                help = "declare a dim that is the length: 'dims: {entries: len(config.<path>)}'"
             raise BadText(f"unknown function '{token.text}'", token.start, token.end, help)
         self._take()
         if token.text == "ceil":

@@ -82,9 +82,9 @@ class Dispatch:
 class Hook:
     """Host code of the caller that the runner calls; given at build, never named in the spec.
 
-    ``at``: "key" once for each graph key before warm-up, "load" after the copies, "plan" before
-    every warm-up, capture and replay. ``workspace`` is bytes of device memory that it is given.
-    At most ``staging`` plan calls may have unfinished device work.
+    ``at``: "capture" for rows while capturing, "key" once for each graph key before warm-up, "load"
+    after the copies, "plan" before every warm-up, capture and replay. ``workspace`` is bytes of
+    device memory that it is given. At most ``staging`` plan calls may have unfinished device work.
     """
 
     name: str

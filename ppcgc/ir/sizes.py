@@ -17,6 +17,11 @@ class ConfigDim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigLength(ConfigDim):
+    """A size that is the number of entries of a list of the config: ``len(config.layer_types)``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BuildDim:
     """A size that the caller gives when a runner is built."""
 

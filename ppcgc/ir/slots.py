@@ -156,6 +156,7 @@ class Slot:
     mutable: bool = False
     cast: bool = False
     capture_fill: Expr | float | None = None
+    capture_hook: str | None = None  # capture: hook.<name>, which gives the rows then
     owns: tuple[str, ...] = ()  # layer kinds: a stage that owns one has the slot too
     when: Expr | None = None  # over dims, options, key scalars: the slot exists only then
     broadcast: bool = False  # the source may lack leading dimensions

@@ -18,6 +18,7 @@ from ppcgc.expr.tree import Below, Expr, In, Int, Name, Ref, Symbol
 from ppcgc.ir import (
     DTYPES,
     ConfigDim,
+    ConfigLength,
     Dim,
     ExprDim,
     Family,
@@ -124,7 +125,7 @@ def gather(
         if dim.name in values:
             env[Ref(Symbol.DIM, dim.name)] = values[dim.name]
         elif isinstance(dim.source, ConfigDim) and config is not None:
-            env[Ref(Symbol.DIM, dim.name)] = config_size(config, dim.source.path, dim.span)
+            env[Ref(Symbol.DIM, dim.name)] = config_size(config, dim.source, dim.span)
     known = Known(env=env, model_bytes=_model_bytes(dtype, config), layers=None, kinds={})
     known = _with_computed_dims(family, known)
     for state in family.states:
@@ -184,7 +185,7 @@ def _layers(family: Family, known: Known, config: Mapping[str, object] | None) -
     count = family.pipeline.layer_count
     if not isinstance(count, ConfigDim):
         return known.extent(count)
-    return None if config is None else config_size(config, count.path, family.pipeline.span)
+    return None if config is None else config_size(config, count, family.pipeline.span)
 
 
 def _kind(
@@ -219,10 +220,15 @@ def _model_bytes(dtype: str | None, config: Mapping[str, object] | None) -> int 
     return None
 
 
-def config_size(config: Mapping[str, object], path: tuple[str, ...], span: Span) -> int:
-    """The size at a path of a config. Raises :class:`NotKnownError`."""
-    value = value_at(config, path)
-    name = ".".join(path)
+def config_size(config: Mapping[str, object], read: ConfigDim, span: Span) -> int:
+    """The size, or the length, at a path of a config. Raises :class:`NotKnownError`."""
+    value = value_at(config, read.path)
+    name = ".".join(read.path)
+    if isinstance(read, ConfigLength) and value is not None:
+        if not isinstance(value, list | str):
+            problem = f"`{name}` of the config is {value!r}, not a list or a string"
+            raise NotKnownError(problem, span)
+        name, value = f"the length of {name}", len(value)
     if value is None:
         help = "give another one, or the size with --set"
         raise NotKnownError(f"the config has no `{name}`; {help}", span)

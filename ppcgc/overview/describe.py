@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
+from ppcgc.bind.fold import Folding
+from ppcgc.expr.evaluate import EvaluationError
 from ppcgc.expr.printing import to_text
 from ppcgc.expr.tree import Ref, Symbol
 from ppcgc.ir import DTYPES, BoundaryKey, Extent, Family, FreeScalar, ListedBuckets, MaxBucket
-from ppcgc.known.sizes import Known
+from ppcgc.known.sizes import Known, NotKnownError
 from ppcgc.known.stages import Stage, stages_of
-from ppcgc.plan import BucketPlan, KindPlan, Plan, RunnerPlan, SlotPlan
+from ppcgc.plan import BucketPlan, KindPlan, Plan, RunnerPlan, SlotPlan, runner_plan
+from ppcgc.plan.reach import SearchError
 
 FORMAT_VERSION = 1
 
@@ -44,6 +48,7 @@ def _stage(stage: Stage, known: Known) -> Data:
 
 
 def _runner(family: Family, plan: RunnerPlan, known: Known, cut: tuple[Stage, ...] | None) -> Data:
+    plan = _with_known_sizes(family, plan, known)
     runner = plan.runner
     capacities = {axis: family.axis(axis).max for axis in plan.axes} | dict(runner.axis_max)
     known = known.with_values(
@@ -53,11 +58,25 @@ def _runner(family: Family, plan: RunnerPlan, known: Known, cut: tuple[Stage, ..
     return {
         "name": runner.name,
         "columns": _key(plan),
-        "graphs": len(plan.buckets),
+        "graphs": None if plan.late else len(plan.buckets),
         "max_graphs": runner.max_graphs,
         "coverage": {axis: _coverage(plan, axis, capacities[axis]) for axis in plan.axes},
         "buckets": [_bucket(plan, bucket, known, keys, cut) for bucket in plan.buckets],
     }
+
+
+def _with_known_sizes(family: Family, plan: RunnerPlan, known: Known) -> RunnerPlan:
+    """The plan with buckets that follow from what is known, where code generation leaves them."""
+    if not plan.late:
+        return plan
+    rows = {Ref(Symbol.AXIS_MAX, axis.name) for axis in family.axes}  # a runner may have less
+    env = {ref: value for ref, value in known.env.items() if ref not in rows}
+    folding = Folding(env=env, kinds=known.kinds)
+    folded = replace(family, axes=folding.node(family.axes))
+    try:
+        return runner_plan(folded, folding.node(plan.runner))
+    except (EvaluationError, SearchError) as problem:
+        raise NotKnownError(f"buckets of {plan.runner.name}: {problem}") from problem
 
 
 def _key(plan: RunnerPlan) -> list[str]:
@@ -71,7 +90,7 @@ def _coverage(plan: RunnerPlan, axis: str, capacity: int) -> Data:
     sizes = [bucket.padded[plan.columns.index(axis)] for bucket in plan.buckets]
     rule = next(rule for rule in plan.runner.buckets if rule.axis == axis)
     own = isinstance(rule, ListedBuckets | MaxBucket)
-    return {"largest": max(sizes, default=0), "capacity": capacity, "follows": not own}
+    return {"largest": max(sizes, default=None), "capacity": capacity, "follows": not own}
 
 
 def _bucket(

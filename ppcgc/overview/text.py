@@ -48,11 +48,14 @@ def _stages(plan: dict[str, Any]) -> Iterator[str]:
 
 
 def _runner(runner: dict[str, Any]) -> Iterator[str]:
-    yield f"runner {runner['name']}: {runner['graphs']} graphs of at most {runner['max_graphs']}"
+    graphs = (
+        "? graphs, known to a build," if runner["graphs"] is None else f"{runner['graphs']} graphs"
+    )
+    yield f"runner {runner['name']}: {graphs} of at most {runner['max_graphs']}"
     for axis, covered in runner["coverage"].items():
         how = ", follows other axes" if covered["follows"] else ""
         largest, capacity = covered["largest"], covered["capacity"]
-        yield f"  {axis}: up to {largest} live rows replay, capacity {capacity}{how}"
+        yield f"  {axis}: up to {_number(largest)} live rows replay, capacity {capacity}{how}"
     yield ""
     yield from _table(_bucket_rows(runner))
     yield ""

@@ -18,6 +18,7 @@ from ppcgc.ir import (
     KeyScalar,
     ListedBuckets,
     MaxBucket,
+    PaddedBuckets,
     Runner,
     Scalar,
 )
@@ -73,12 +74,7 @@ def combinations(
 
     Limits are not looked at. Raises EvaluationError for a derived size without a value.
     """
-    own = {
-        rule.axis: tuple(_ranges(rule, axes[rule.axis], runner.capacity(axes[rule.axis])))
-        for rule in runner.buckets
-        if isinstance(rule, ListedBuckets | MaxBucket)
-    }
-    own.update({scalar.name: scalar_ranges(scalar) for scalar in runner.scalars})
+    own = own_ranges(runner, axes)
     following = follow_order(runner)
     for ranges in product(*own.values()):
         served = dict(zip(own, ranges, strict=True))
@@ -87,6 +83,16 @@ def combinations(
             padded[rule.axis] = derived_rows(rule, padded)
             served[rule.axis] = (0, padded[rule.axis])
         yield padded, served
+
+
+def own_ranges(runner: Runner, axes: Axes) -> dict[str, tuple[Interval, ...]]:
+    """For each axis that follows no other, and each scalar, the counts that each size serves."""
+    own = {
+        rule.axis: tuple(_ranges(rule, axes[rule.axis], runner.capacity(axes[rule.axis])))
+        for rule in runner.buckets
+        if isinstance(rule, ListedBuckets | MaxBucket)
+    }
+    return own | {scalar.name: scalar_ranges(scalar) for scalar in runner.scalars}
 
 
 def scalar_ranges(scalar: Scalar) -> tuple[Interval, ...]:
@@ -100,13 +106,13 @@ def scalar_ranges(scalar: Scalar) -> tuple[Interval, ...]:
         case KeyScalar(values=values):
             return tuple((value, value) for value in values)
         case BucketScalar(sizes=sizes):
-            starts = (min(0, sizes[0]), *(size + 1 for size in sizes[:-1]))
-            return tuple(zip(starts, sizes, strict=True))
+            starts = (min((0, *sizes)), *(size + 1 for size in sizes[:-1]))
+            return tuple(zip(starts, sizes, strict=False))  # no size at all: no range
         case FreeScalar():
             return ((0, 0),)
 
 
-def follow_order(runner: Runner) -> tuple[BucketRule, ...]:
+def follow_order(runner: Runner) -> tuple[EqualsBuckets | PaddedBuckets, ...]:
     """The rules whose sizes follow other axes, each after those it follows."""
     rules = {rule.axis: rule for rule in runner.buckets}
     order = in_order_of_need({axis: follows(rule) for axis, rule in rules.items()})

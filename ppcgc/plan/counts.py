@@ -59,12 +59,13 @@ def in_order_of_need(needs: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
 def rows_source(runner: Runner, axis: str) -> tuple[Slot, int] | None:
     """The slot whose rows are the live count of an axis with ``live: rows``, and their dimension.
 
-    It is the first that every stage has, that is never absent, and that has exactly one row for
-    each live one.
+    It is the first that every stage has, that is never absent, that has exactly one row for
+    each live one, and all of its dimensions (``broadcast`` lets a source lack some).
     """
     for slot in runner.slots:
         everywhere = slot.stages == frozenset(Place)
-        if isinstance(slot.source, BatchSource) and isinstance(slot.absent, AbsentError):
+        whole = isinstance(slot.absent, AbsentError) and not slot.broadcast
+        if isinstance(slot.source, BatchSource) and whole:
             for dim, extent in enumerate(slot.shape):
                 plain = extent.scale == 1 and extent.offset == 0
                 if everywhere and extent.axis == axis and plain:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ppcgc.ir import Family, Place, Runner, Slot
+from ppcgc.ir import Family, Limit, Place, Runner, Slot
 
 
 class Placement(Enum):
@@ -46,7 +46,9 @@ class KindPlan:
 class RunnerPlan:
     """``axes`` are in the order of the runner's ``buckets``; every bucket has them all.
 
-    ``columns`` are the axes and then the scalars: what a bucket's numbers stand for.
+    ``columns`` are the axes and then the scalars: what a bucket's numbers stand for. ``late``:
+    only a build knows the buckets, and there are none here. ``limits`` are the spec's, and what
+    the slots ask for.
     """
 
     runner: Runner
@@ -54,6 +56,8 @@ class RunnerPlan:
     columns: tuple[str, ...]
     buckets: tuple[BucketPlan, ...]
     kinds: tuple[KindPlan, ...]
+    late: bool
+    limits: tuple[Limit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

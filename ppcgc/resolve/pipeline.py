@@ -8,7 +8,7 @@ from ppcgc.nodes import Node, Scalar
 from ppcgc.resolve.boundary import resolve_boundary
 from ppcgc.resolve.context import Context, get, integer, items, need
 from ppcgc.resolve.kinds import resolve_kinds
-from ppcgc.resolve.sizes import checked_path
+from ppcgc.resolve.sizes import config_dim
 
 
 def resolve_pipeline(context: Context) -> Pipeline | None:
@@ -26,9 +26,9 @@ def resolve_pipeline(context: Context) -> Pipeline | None:
 
 
 def _layer_count(context: Context, node: Node) -> Expr | ConfigDim | None:
-    path = checked_path(context, node, "config")
-    if path is not None:
-        return ConfigDim(path=path)
+    read = config_dim(context, node)
+    if read is not None:
+        return read
     return context.expression(node, context.scope("in a number of layers", Symbol.DIM))
 
 

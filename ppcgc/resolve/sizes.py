@@ -12,6 +12,7 @@ from ppcgc.ir import (
     BuildDim,
     ComputedCount,
     ConfigDim,
+    ConfigLength,
     Dim,
     DimSource,
     ExprDim,
@@ -26,6 +27,7 @@ from ppcgc.resolve.context import BUILD, Context, entries, get, integer, items, 
 from ppcgc.resolve.names import check_name
 
 _PATH = re.compile(r"(config|batch)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)", re.ASCII)
+_LENGTH = re.compile(r"len\( *(config(?:\.[A-Za-z_][A-Za-z0-9_]*)+) *\)", re.ASCII)
 
 
 def dotted_path(written: object, root: str) -> tuple[str, ...] | None:
@@ -45,6 +47,19 @@ def checked_path(context: Context, node: Node, root: str) -> tuple[str, ...] | N
     return path
 
 
+def config_dim(context: Context, node: Node) -> ConfigDim | None:
+    """``config.<path>``, or ``len(config.<path>)``; None for anything else."""
+    written = scalar(node)
+    counted = _LENGTH.fullmatch(written) if isinstance(written, str) else None
+    if counted is None:
+        path = checked_path(context, node, "config")
+        return None if path is None else ConfigDim(path=path)
+    path = tuple(counted[1].split(".")[1:])
+    for part in path:
+        check_name(context, "config attribute", part, node.span)
+    return ConfigLength(path=path)
+
+
 # ---------------------------------------------------------------- dims
 
 
@@ -60,9 +75,9 @@ def resolve_dims(context: Context) -> tuple[Dim, ...]:
 
 
 def _dim_source(context: Context, node: Node) -> DimSource | None:
-    path = checked_path(context, node, "config")
-    if path is not None:
-        return ConfigDim(path=path)
+    read = config_dim(context, node)
+    if read is not None:
+        return read
     if scalar(node) == "build":
         return BuildDim()
     scope = context.scope("in a dim", Symbol.DIM, Symbol.OPTION, Symbol.PARALLEL)

@@ -99,6 +99,7 @@ def _slot(context: Context, node: Node, runner: RunnerNames) -> Slot | None:
     source = resolve_source(context, need(node, "source"), dtype, runner)
     role = _role(context, node)
     capture_fill = _capture_fill(context, node, dtype)
+    capture_hook = _capture_hook(context, node, runner)
     absent = resolve_absent(node, written)
     when = _when(context, get(node, "when"), runner)
     if isinstance(absent, AbsentKey):
@@ -122,6 +123,7 @@ def _slot(context: Context, node: Node, runner: RunnerNames) -> Slot | None:
         mutable=flag(node, "mutable"),
         cast=flag(node, "cast"),
         capture_fill=capture_fill,
+        capture_hook=capture_hook,
         owns=owns,
         when=when,
         broadcast=flag(node, "broadcast"),
@@ -217,8 +219,17 @@ def _of(context: Context, node: Node) -> tuple[str | None, str | None]:
 
 def _capture_fill(context: Context, node: Node, dtype: str) -> Expr | float | None:
     capture = get(node, "capture")
-    if capture is None:
+    if capture is None or isinstance(capture, Scalar):
         return None
     return context.value(
         need(capture, "fill"), context.scope("in a capture value", Symbol.PADDED, *BUILD), dtype
     )
+
+
+def _capture_hook(context: Context, node: Node, runner: RunnerNames) -> str | None:
+    """The hook of ``capture: hook.<name>``."""
+    capture = get(node, "capture")
+    if not isinstance(capture, Scalar):
+        return None
+    name = text(capture).removeprefix("hook.")
+    return name if context.known("hook", name, runner.hooks, capture.span) else None

@@ -29,7 +29,14 @@ from ppcgc.runtime.counts import (
     source_rows,
     uneven,
 )
-from ppcgc.runtime.dims import build_int, ceil_div, config_int, floor_div, remainder
+from ppcgc.runtime.dims import (
+    build_int,
+    ceil_div,
+    config_int,
+    config_length,
+    floor_div,
+    remainder,
+)
 from ppcgc.runtime.eager_rows import EagerRows
 from ppcgc.runtime.hooks import HookInfo, Made
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot
@@ -107,7 +114,8 @@ if TYPE_CHECKING:
         layers_below,
         owns,
     )
-    from ppcgc.runtime.parallel import ALONE, Ranks, group_most
+    from ppcgc.runtime.late_buckets import LateBuckets, no_limits
+    from ppcgc.runtime.parallel import ALONE, GroupCounts, Ranks, group_most
     from ppcgc.runtime.report import Report
     from ppcgc.runtime.verification import Subject, assert_verified, verify
 
@@ -123,7 +131,8 @@ _NAMES = {
     ),
     "crossover": ("Crossover",),
     "kinds": ("KindIds", "census", "kind_if", "kind_of_ids", "kind_where", "layers_below", "owns"),
-    "parallel": ("ALONE", "Ranks", "group_most"),
+    "late_buckets": ("LateBuckets", "no_limits"),
+    "parallel": ("ALONE", "GroupCounts", "Ranks", "group_most"),
     "report": ("Report",),
     "verification": ("Subject", "assert_verified", "verify"),
 }
@@ -151,6 +160,7 @@ __all__ = [
     "EntryStage",
     "GlobalLayerId",
     "Graph",
+    "GroupCounts",
     "HookInfo",
     "HostBlock",
     "HostRows",
@@ -159,6 +169,7 @@ __all__ = [
     "Incoming",
     "Inputs",
     "KindIds",
+    "LateBuckets",
     "LaterStage",
     "LayerRange",
     "LocalLayerId",
@@ -200,6 +211,7 @@ __all__ = [
     "check_state",
     "check_write_index",
     "config_int",
+    "config_length",
     "constant_scalar",
     "copy_cells",
     "copy_rows",
@@ -224,6 +236,7 @@ __all__ = [
     "live_count",
     "live_part",
     "no_key",
+    "no_limits",
     "open_backend",
     "over_capacity",
     "owns",

@@ -179,7 +179,7 @@ def varied_column(buckets: Sequence[Extents]) -> int:
 
 def live_sizes(runner: AnyRunner, padded: Extents, column: int) -> Iterator[Extents]:
     """Live extents that take this bucket: its fewest, some between, the most. Ascending."""
-    full = runner.buckets[padded]
+    full = runner.with_largest(runner.buckets[padded])
     below = max(
         (size[column] for size in runner.buckets if size[column] < padded[column]), default=0
     )
@@ -188,7 +188,7 @@ def live_sizes(runner: AnyRunner, padded: Extents, column: int) -> Iterator[Exte
         kind = type(full)
         alone = kind(*(rows if at == column else size for at, size in enumerate(full)))
         all_cut = kind(*(min(rows, size) for size in full))
-        for live in dict.fromkeys((alone, all_cut)):
+        for live in dict.fromkeys(map(runner.with_largest, (alone, all_cut))):
             if _takes(runner, live, padded):
                 yield live
                 break
@@ -198,12 +198,11 @@ def live_sizes(runner: AnyRunner, padded: Extents, column: int) -> Iterator[Exte
 def _takes(runner: AnyRunner, live: Any, padded: Extents) -> bool:
     try:
         choice: Choice[Any] = runner.choose(live)
-    except PpcgcError:  # a limit of the spec
+        # an axis that equals another has no count of its own
+        same = runner.extents(runner.capture_batch(live, padded)) == live
+    except PpcgcError:  # a limit of the spec, a list of a group that says another count
         return False
-    # an axis that equals another has no count of its own
-    return bool(
-        choice.padded == padded and runner.extents(runner.capture_batch(live, padded)) == live
-    )
+    return bool(choice.padded == padded and same)
 
 
 def step_of(runner: AnyRunner, live: Any, padded: Any, replays: bool) -> Callable[[], object]:

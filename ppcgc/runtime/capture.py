@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 import torch
 
+from ppcgc.runtime.backends.collectives import messages_refused
 from ppcgc.runtime.bucket import Bucket
 from ppcgc.runtime.collecting import garbage_held
 from ppcgc.runtime.compiling import first_to_compile, forward_compiled, prepare
@@ -106,7 +107,7 @@ def warm_up(runner: AnyRunner, bucket: AnyBucket) -> None:
     """Load a bucket and run it once, uncaptured. Raises CaptureError and what ppcgc refuses."""
     try:
         runner.load_for_capture(bucket)
-        with all_keys_read(bucket.boundary, runner.keys_of_slots()) as shown:
+        with messages_refused(), all_keys_read(bucket.boundary, runner.keys_of_slots()) as shown:
             runner.backend.warm_up(runner.body(bucket, shown))
         if runner.compiled is not None:
             with forward_compiled(runner):

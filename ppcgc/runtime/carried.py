@@ -224,6 +224,11 @@ class Incoming(Tensors[RowsT_contra, HeldT]):
         )
 
 
+def tensors_of(held: object) -> list[Tensor]:
+    """The tensors that there are of a generated dataclass."""
+    return [tensor for _, tensor in _members(held) if tensor is not None]
+
+
 def _members(held: object) -> list[tuple[str, Tensor | None]]:
     """The tensors of a generated dataclass by name."""
     return [(field.name, getattr(held, field.name)) for field in fields(held)]  # type: ignore[arg-type]  # a dataclass

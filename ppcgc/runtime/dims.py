@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ppcgc.runtime.errors import DimError
 
 
 def config_int(config: object, path: str) -> int:
     """The integer at a dotted path of a config object or mapping. Raises DimError."""
+    return build_int(f"config.{path}", _at(config, path))
+
+
+def config_length(config: object, path: str) -> int:
+    """The length of the list, or string, at a dotted path of a config. Raises DimError."""
+    value = _at(config, path)
+    if not isinstance(value, Sequence):
+        raise DimError(f"config.{path} is {value!r}, not a list or a string")
+    return build_int(f"the length of config.{path}", len(value))
+
+
+def _at(config: object, path: str) -> object:
     value = config
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
         if value is None:
             raise DimError(f"config.{path}: the config has no {step!r}")
-    return build_int(f"config.{path}", value)
+    return value
 
 
 def build_int(name: str, value: object) -> int:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime import roles
-from ppcgc.runtime.host_rows import HostSource, spread, spread_over
+from ppcgc.runtime.host_rows import HostSource, spread, spread_cells, spread_over
 from ppcgc.runtime.loading import check_source, host_rows_of, staged
 from ppcgc.runtime.slot_info import SlotInfo
 
@@ -115,6 +115,13 @@ class EagerRows:
         """One value a row, the same in all of the row's elements."""
         rows = torch.empty(self._shapes[name], dtype=self._dtypes[name])
         return self._moved(rows.copy_(spread(values, rows, dim)))
+
+    def computed_cells(
+        self, name: str, values: Sequence[Sequence[int]], dims: tuple[int, int]
+    ) -> Tensor:
+        """One value a cell of two dimensions, the same in all of the cell's elements."""
+        rows = torch.empty(self._shapes[name], dtype=self._dtypes[name])
+        return self._moved(rows.copy_(spread_cells(values, rows, dims)))
 
     def _moved(self, rows: Tensor, *, copy: bool = False) -> Tensor:
         """On the stage's device; the host does not wait for it."""

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.errors import BuildError
+from ppcgc.runtime.errors import BuildError, DimError
 
 Made: TypeAlias = Mapping[str, object]  # what each hook's ``key`` returned, by hook
 
@@ -48,15 +48,21 @@ class HookState:
 
     @classmethod
     def build(cls, info: HookInfo, hook: object, nbytes: int, device: torch.device) -> HookState:
-        """Raises BuildError for a hook without a method that the spec calls."""
+        """Raises BuildError for a hook without a method that the spec calls, or negative bytes."""
         lacking = [when for when in info.at if not callable(getattr(hook, when, None))]
         if lacking:
             raise BuildError(
                 f"hook {info.name}: {type(hook).__name__} has no method {', '.join(lacking)}, "
                 f"the spec calls it at {', '.join(info.at)}"
             )
+        if nbytes < 0:
+            raise DimError(f"hook {info.name}: a workspace of {nbytes} bytes; it is at least 0")
         workspace = torch.zeros(nbytes, dtype=torch.uint8, device=device) if nbytes else None
         return cls(info, hook, workspace, device)
+
+    def capture(self, slot: str, live: object) -> object:
+        """The live rows of a slot for warm-up and capture, as the batch would give them."""
+        return self._hook.capture(slot, live)
 
     def key(self, rows: object, slots: object) -> object:
         """The object that the forward gets for a graph of these rows."""
@@ -104,6 +110,11 @@ class Hooks:
                 for info in table
             )
         )
+
+    def rows_for_capture(self, hook: str, slot: str, live: object) -> object:
+        """What one hook gives for a slot while capturing."""
+        state = next(state for state in self.states if state.info.name == hook)
+        return state.capture(slot, live)
 
     def made_for(self, rows: object, slots: object) -> dict[str, object]:
         """What each hook's ``key`` makes for a graph of these rows."""

@@ -197,7 +197,7 @@ class BucketHost:
         if not in_graph:
             moves.run()
 
-    def move_in_graph(self, others: int) -> None:
+    def move_in_graph(self, others: Sequence[Tensor]) -> None:
         """Inside the captured region, first: the moves of the load. See ``BucketMoves``."""
         self._moves.run_in_graph(others)
 

@@ -115,6 +115,18 @@ def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
         raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
 
 
+def spread_cells(values: Sequence[Sequence[int]], rows: Tensor, dims: tuple[int, int]) -> Tensor:
+    """One value a cell of two dimensions, broadcastable to ``rows``. Raises SourceError."""
+    first, second = (rows.shape[dim] for dim in dims)
+    shape = [1] * rows.dim()
+    shape[dims[0]], shape[dims[1]] = first, second
+    try:
+        cells = torch.tensor(values, dtype=rows.dtype).view(first, second)
+    except (OverflowError, RuntimeError, ValueError) as problem:
+        raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
+    return (cells if dims[0] < dims[1] else cells.t()).reshape(shape)
+
+
 # Note [small integers are read as Python integers]
 #   A torch operation on a few dozen integers costs some microseconds, whatever it does; a
 #   memoryview reads and writes them in tens of nanoseconds each. Rows of one dimension with an
@@ -317,6 +329,10 @@ class HostRows:
             self._set_integers(0, values)
         else:
             self.tensor.copy_(spread(values, self.tensor, self._dim))
+
+    def set_cells(self, values: Sequence[Sequence[int]], dims: tuple[int, int]) -> None:
+        """One value for every padded cell of two dimensions, the same in all of its elements."""
+        self.tensor.copy_(spread_cells(values, self.tensor, dims))
 
     def pad_fill(self, live: int, value: float) -> None:
         """Rows past ``live`` hold ``value``: padding that depends on the step's live counts."""

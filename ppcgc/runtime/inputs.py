@@ -64,6 +64,15 @@ class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
     ) -> None:
         """Fill every slot: live rows from the batch, the rest by its padding."""
 
+    def pad_late(self, slots: SlotsT, live: ExtentsT, padded: ExtentsT) -> None:
+        """Pad slots that repeat a row which the caller or a hook wrote after the load.
+
+        Note [padding that waits for the rows]
+            Between ``begin`` and ``finish`` such rows are not there yet, so the load zeroes the
+            others and this runs right before the plans and the replay: on its stream, where the
+            writes are, and by the live counts that the host knows. Nothing waits for the device.
+        """
+
     @abstractmethod
     def bind(self, batch: BatchT, boundary: Any, live: ExtentsT) -> SlotsT:
         """The batch's own rows for an eager step, uncopied where they are on the device."""

@@ -47,6 +47,17 @@ class Ranks:
 ALONE = Ranks()
 
 
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """Ranks that choose a bucket together: ``over`` tp or dp, by their rows on ``axis``, which a
+    batch lists at ``path``.
+    """
+
+    over: str
+    axis: str
+    path: str
+
+
 def group_most(counts: object, path: str, ranks: Ranks, own: int) -> int:
     """The largest live count of a group, from a host list of the batch with one entry a rank.
 

@@ -8,9 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ppcgc.runtime.row_moves import FIELDS
-
-BLOCK = 1024  # words of a program
+from ppcgc.runtime.row_moves import FIELDS, WORDS
 
 
 @triton.jit  # type: ignore[untyped-decorator]  # triton's
@@ -51,4 +49,4 @@ def move_rows(table: Tensor, column: int, moves: int, programs: int) -> None:
 
     ``table`` is int64 on the device. Each move is shared by ``programs``.
     """
-    _move_rows[(moves, programs)](table, column=column, fields=FIELDS, block=BLOCK)
+    _move_rows[(moves, programs)](table, column=column, fields=FIELDS, block=WORDS)

@@ -42,6 +42,7 @@ MOST_MOVES = 64  # rows of the table; a load with more does the others one by on
 WIDEST = 8  # bytes that the kernel reads and writes at once
 NOW, IN_GRAPH = 0, 1  # columns of the table's head, which is a row of its own
 TABLE_BYTES = (1 + MOST_MOVES) * FIELDS * 8
+WORDS = 1024  # that a program moves at once
 MOST_PROGRAMS = 256  # for each move; a program does block after block
 
 
@@ -217,21 +218,22 @@ class BucketMoves:
             self._mover(self._device_table, NOW, len(self._sources), self._programs())
         self.clear()
 
-    def run_in_graph(self, others: int) -> None:
+    def run_in_graph(self, others: Sequence[Tensor]) -> None:
         """Inside the captured region: do the moves of the replay's load.
 
-        There are programs for the slots that were moved so far, and for ``others`` beside them;
-        nothing is captured for a bucket without such slots.
+        There are programs for the slots that were moved so far, and for ``others`` beside them,
+        the boundary's; nothing is captured for a bucket without such slots.
         """
         if self._mover is None or not self._known:
             return
-        self._in_graph = min(MOST_MOVES, len(self._known) + others)
-        self._mover(self._device_table, IN_GRAPH, self._in_graph, self._programs())
+        self._in_graph = min(MOST_MOVES, len(self._known) + len(others))
+        self._mover(self._device_table, IN_GRAPH, self._in_graph, self._programs(others))
 
-    def _programs(self) -> int:
+    def _programs(self, others: Sequence[Tensor] = ()) -> int:
         """How many programs share the largest move, at the widest word."""
-        words = max(known.nbytes for known in self._known.values()) // WIDEST
-        return max(1, min(MOST_PROGRAMS, words // 1024))
+        sizes = [known.nbytes for known in self._known.values()]
+        sizes += [other.nbytes for other in others]
+        return max(1, min(MOST_PROGRAMS, max(sizes) // (WIDEST * WORDS)))
 
 
 def _numbers(rows: Tensor) -> memoryview[int]:

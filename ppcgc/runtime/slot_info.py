@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -60,6 +60,7 @@ class SlotInfo:
     host_only: bool = False
     mirror: str | None = None
     presence: str | None = None
+    capture_hook: str | None = None  # gives the rows while capturing
     dim: int = 0
     dims: tuple[int, int] | None = None
     in_block: bool = False
@@ -112,27 +113,36 @@ def capture_batch(
     fills: Mapping[str, float],
     dtype: torch.dtype,
     device: torch.device,
+    given: Mapping[str, torch.Tensor] | None = None,
+    lists: Mapping[str, Sequence[int]] | None = None,
 ) -> Any:
     """A batch with these live counts for warm-up and capture; any batch Protocol fits it.
 
     ``counts`` maps a column to the batch path of its number, ``fills`` a slot to the value
-    that all of its rows have; the others get what their role makes legal.
+    that all of its rows have, ``given`` a slot to rows of a hook; the others get what their role
+    makes legal. ``lists`` are host lists by their batch path.
     """
+    given = given or {}
     batch = CaptureBatch()
     for column, path in counts.items():
         _assign(batch, path, live[column])
-    # of two slots that read one path, the one that casts takes what the other is given
-    for info in sorted(table, key=lambda info: not info.cast):
+    for path, values_of_ranks in (lists or {}).items():
+        _assign(batch, path, list(values_of_ranks))
+    # of two slots that read one path, the one that casts takes what the other is given, and either
+    # what a hook gives
+    for info in sorted(table, key=lambda info: (info.name in given, not info.cast)):
         if info.batch is None or (info.presence is not None and not live[info.presence]):
             continue
         shape, own = shapes[info.name], info.dtype or dtype
-        if info.name in fills:
+        if info.name in given:
+            values = given[info.name]
+        elif info.name in fills:
             values = torch.full(shape, fills[info.name], dtype=own)
         else:
             values = _capture_values(info, shape, live, own)
         _assign(batch, info.batch, values if info.host else values.to(device))
         if info.mirror is not None:
-            _assign(batch, info.mirror, values)
+            _assign(batch, info.mirror, values.cpu())
     return batch
 
 

@@ -88,6 +88,9 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def choose(self, live: ExtentsT) -> Choice[ExtentsT]:
         """The bucket for these live counts, or the reason for an eager step."""
 
+    def check_limits(self, live: ExtentsT) -> None:
+        """Raises LimitError for live counts that no step may have, with a graph or without."""
+
     def ineligible(self, batch: BatchT, live: ExtentsT) -> str | None:
         """The condition of ``eager_when`` that makes the step eager."""
         return None
@@ -284,6 +287,7 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.backend.join_stream()
         try:
             live = self.extents(batch)
+            self.check_limits(live)
             step = self._bound(batch, boundary, live, Choice(None, Reason.REQUESTED))
         except AttributeError as problem:
             raise self._lacking(problem) from problem
@@ -309,6 +313,7 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         bucket = self._table[step.choice.padded]
         seen = self._seen(bucket, step.live, step.choice)
         self.backend.join_stream()
+        self.inputs.pad_late(step.slots, step.live, bucket.padded)
         if self.hook_calls.states:
             self.hook_calls.plan(bucket.made, step.slots, step.batch, step.live)
         return self._replayed(bucket, seen)

@@ -15,6 +15,7 @@ from torch import Tensor
 from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.bucket import Bucket
+from ppcgc.runtime.capture_rows import rows_of_hook, write_as_caller
 from ppcgc.runtime.carried import Outputs
 from ppcgc.runtime.choice import Reason, StepRecord
 from ppcgc.runtime.errors import BuildError
@@ -22,6 +23,7 @@ from ppcgc.runtime.hooks import HookInfo, Hooks, Made
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, block_bytes, offsets_of
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
 from ppcgc.runtime.layers import LayerRange, check_model_range
+from ppcgc.runtime.parallel import GroupCounts, Ranks
 from ppcgc.runtime.place import Place, check_place
 from ppcgc.runtime.sharing import HOST_BLOCK, Shared, Turn
 from ppcgc.runtime.slot_info import capture_batch
@@ -52,12 +54,12 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     require_graph: ClassVar[bool] = False
     compile: ClassVar[str] = "none"
     hook_table: ClassVar[tuple[HookInfo, ...]] = ()
-    groups: ClassVar[Mapping[str, str]] = {}  # axis -> the ranks that choose its bucket together
+    groups: ClassVar[Mapping[str, GroupCounts]] = {}  # column of a largest count -> of whom
     overlaps: ClassVar[tuple[str, ...]] = ()  # runners whose steps may be under way with its own
     transport: ClassVar[str] = "eager"  # how ranks of other processes hand its boundary on
 
     # padded extents of every bucket, ascending -> live extents of its capture batch
-    buckets: ClassVar[Mapping[Any, Any]]
+    buckets: Mapping[Any, Any]
 
     def __init__(
         self,
@@ -76,6 +78,8 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.dtype = dtype
         self.backend = backend
         self.device = backend.device
+        # the most rows of any bucket, by axis: what buffers are sized for
+        self.full: ExtentsT = _most_rows(self.buckets)
         self.inputs: Inputs[ExtentsT, BatchT, DimsT, SlotsT] = self.inputs_type(
             dims, dtype, self.device, layers
         )
@@ -110,8 +114,8 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     # ------------------------------------------------------------ by kind of stage
 
     @abstractmethod
-    def boundary_keys(self) -> int:
-        """How many tensors the stage takes from the one before it."""
+    def boundary_tensors(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> list[Tensor]:
+        """Where the bucket takes the boundary of the stage before it."""
 
     @abstractmethod
     def boundary_sizes(self, full: ExtentsT) -> dict[str, int]:
@@ -124,13 +128,6 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None: ...
 
     # ------------------------------------------------------------ build
-
-    @property
-    def full(self) -> ExtentsT:
-        """The most rows of any bucket, by axis: what buffers are sized for."""
-        columns = zip(*self.buckets, strict=True)
-        kind: Callable[..., ExtentsT] = type(next(iter(self.buckets)))
-        return kind(*(max(column) for column in columns))
 
     def allocate(self) -> None:
         """Give every slot, boundary and output its final address. Idempotent.
@@ -207,7 +204,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 f"{self} cannot feed {later}: it ends at layer {self.layers.end} on {self.device}, "
                 f"the other starts at layer {later.layers.start} on {later.device}"
             )
-        if self.fingerprint != later.fingerprint or self.buckets is not later.buckets:
+        if self.fingerprint != later.fingerprint or self.runner != later.runner:
             raise BuildError(f"{self} cannot feed {later}: they are of different specs or runners")
         if self.dims != later.dims or self.dtype != later.dtype:
             raise BuildError(
@@ -237,8 +234,44 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             self.inputs.capture_fills(padded),
             self.dtype,
             self.device,
+            self._rows_of_hooks(live, padded, of_caller=False),
+            {
+                group.path: [live[self.columns.index(group.axis)]] * self._size_of(group.over)
+                for group in self.groups.values()
+            },
         )
         return batch
+
+    def _size_of(self, group: str) -> int:
+        ranks: Ranks = getattr(self.dims, group)
+        return ranks.size
+
+    def with_largest(self, live: ExtentsT) -> ExtentsT:
+        """These live counts in a group whose other ranks have no more."""
+        values = list(live)
+        for column, group in self.groups.items():
+            values[self.columns.index(column)] = live[self.columns.index(group.axis)]
+        kind: Callable[..., ExtentsT] = type(live)
+        return kind(*values)
+
+    def _rows_of_hooks(
+        self, live: ExtentsT, padded: ExtentsT, *, of_caller: bool
+    ) -> dict[str, Tensor]:
+        """What hooks give for slots that say so while capturing, checked as sources are."""
+        shapes, lacks = self.inputs.shapes(live), self.inputs.lacks(padded)
+        return {
+            info.name: rows_of_hook(
+                self.hook_calls.rows_for_capture(info.capture_hook, info.name, live),
+                info,
+                shapes[info.name],
+                info.dtype or self.dtype,
+                self.device,
+            )
+            for info in self.inputs.table()
+            if info.capture_hook is not None
+            and info.name not in lacks
+            and (info.source == "caller") == of_caller
+        }
 
     def load_for_capture(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
         """Load the bucket with its capture batch, by the same function as every step."""
@@ -246,9 +279,17 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         batch = self.capture_batch(live, bucket.padded)
         bucket.host.open()
         self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
+        write_as_caller(
+            self.inputs.table(),
+            bucket.slots,
+            self.inputs.shapes(live),
+            self.inputs.capture_fills(bucket.padded),
+            self._rows_of_hooks(live, bucket.padded, of_caller=True),
+        )
         if not bucket.made:  # once for each graph key, before its first warm-up
             bucket.made = self.hook_calls.made_for(bucket.padded, bucket.slots)
         self.hook_calls.load(bucket.slots, batch, live)
+        self.inputs.pad_late(bucket.slots, live, bucket.padded)
         self.hook_calls.plan(bucket.made, bucket.slots, batch, live)
 
     def body(
@@ -261,7 +302,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         boundary = bucket.boundary if shown is None else shown
 
         def run() -> None:
-            bucket.host.move_in_graph(self.boundary_keys())
+            bucket.host.move_in_graph(self.boundary_tensors(bucket))
             self.reset_boundary(bucket)
             result = self.forward(bucket.slots, boundary, bucket.padded, bucket.made)
             self.outputs.store(result, bucket.outputs, boundary)
@@ -293,3 +334,8 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 def _bytes_of(layouts: Mapping[Any, tuple[HostSlot, ...]]) -> int:
     """Bytes of a block that every bucket's layout fits into."""
     return max(offsets_of(layout)[1] for layout in layouts.values())
+
+
+def _most_rows(buckets: Mapping[Any, Any]) -> Any:
+    kind = type(next(iter(buckets)))
+    return kind(*(max(column) for column in zip(*buckets, strict=True)))

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 import torch
+from torch import Tensor
 
 from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.bucket import Bucket
-from ppcgc.runtime.carried import Incoming
+from ppcgc.runtime.carried import Incoming, tensors_of
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, SlotsT
 from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.stage import StageRunner, Step
@@ -40,8 +41,8 @@ class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
         """As ``begin``, for a step without a graph whatever its counts."""
         return self._begin_eager(batch, None)
 
-    def boundary_keys(self) -> int:
-        return 0
+    def boundary_tensors(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT]) -> list[Tensor]:
+        return []
 
     def boundary_sizes(self, full: ExtentsT) -> dict[str, int]:
         return {}
@@ -100,8 +101,8 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """As ``begin``, for a step without a graph whatever its counts."""
         return self._begin_eager(batch, boundary)
 
-    def boundary_keys(self) -> int:
-        return len(self.incoming.in_bucket(self.full))
+    def boundary_tensors(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> list[Tensor]:
+        return tensors_of(bucket.boundary)
 
     def boundary_sizes(self, full: ExtentsT) -> dict[str, int]:
         return self.incoming.rewritten(full)

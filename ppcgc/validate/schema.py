@@ -2,7 +2,8 @@
 
 Every violation becomes a finding with a code of its own and the span of the key or value at
 fault. The schema chooses between branches with ``if``/``then``, never ``oneOf``, so that no
-mistake hides another and no wrong branch is blamed.
+mistake hides another and no wrong branch is blamed. What only a spec without a parent must say
+stands apart, in ``complete``, for editors that see a child; here ``extends`` is merged by now.
 """
 
 from __future__ import annotations
@@ -119,13 +120,22 @@ def _unknown_keys(broken: Violation, document: Document) -> Iterator[Diagnostic]
 
 
 def _missing_key(broken: Violation, document: Document) -> Iterator[Diagnostic]:
-    properties = broken.schema.get("properties", {})
+    described = _at_pointer(broken.schema["x-of"]) if "x-of" in broken.schema else broken.schema
+    properties = described.get("properties", {})
     for key in broken.limit:
         if key not in broken.value:
             span = _start(document.span_at(broken.path))
             description = properties.get(key, {}).get("description")
             message = f"missing key '{key}'{_at(broken.path)}"
             yield Diagnostic(form.MISSING_KEY, span, message, description)
+
+
+def _at_pointer(pointer: str) -> dict[str, Any]:
+    """The part of the schema at ``#/a/b``."""
+    part = load_schema()
+    for step in pointer.split("/")[1:]:
+        part = part[step]
+    return part
 
 
 def _wrong_type(broken: Violation, document: Document) -> Iterator[Diagnostic]:

@@ -100,7 +100,9 @@ def starts(kinds: list[str], layers: int) -> list[int]:
 
 def test_graphs_of_a_runner_share_the_workspace_that_the_spec_declares(device: str) -> None:
     _, library, made, _ = planned(device, 1)
-    prefill, decode = (line[0].hook_calls.states[0].workspace for line in (made.prefill, made.decode))
+    prefill, decode = (
+        line[0].hook_calls.states[0].workspace for line in (made.prefill, made.decode)
+    )
     assert {w.data_ptr() for w in library.workspaces} == {prefill.data_ptr(), decode.data_ptr()}
     assert prefill.data_ptr() != decode.data_ptr()
     for workspace in (prefill, decode):

@@ -23,8 +23,9 @@ COMPILER_LAYERS = (
     ("ppcgc.ir",),
     ("ppcgc.resolve", "ppcgc.validate", "ppcgc.plan"),
     ("ppcgc.emit", "ppcgc.publish"),
-    ("ppcgc.known", "ppcgc.overview"),
+    ("ppcgc.known",),
     ("ppcgc.bind",),
+    ("ppcgc.overview",),
     ("ppcgc.driver",),
     (
         "ppcgc.sources",

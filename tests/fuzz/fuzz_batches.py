@@ -68,8 +68,9 @@ class Batches:
 
     def make(self, wanted: Counts, *, absent: bool = False) -> Case | None:
         """A batch with these stated live counts; None where the others cannot follow them."""
-        env: dict[Ref, Value] = {}
-        counts: Counts = {}
+        case = Case(SimpleNamespace(), {}, {}, {})
+        env, counts = case.env, case.counts
+        self._put_scalars(case, early=True)  # sizes may follow them
         try:
             for name in count_order(self.runner, self.axes):
                 expr = count_expr(self.rules[name], self.axes[name])
@@ -79,10 +80,10 @@ class Batches:
             return None
         if min(counts.values()) < 0:
             return None
-        case = Case(SimpleNamespace(), counts, env, dict(counts))
+        case.most.update(counts)
         self._put_numbers(case)
         self._put_rows(case, absent=absent)
-        self._put_scalars(case)
+        self._put_scalars(case, early=False)
         self._put_conditions(case)
         held = (self.world.value(limit.expr, case.env) for limit in self.runner.limits)
         case.breaks = not all(held)
@@ -102,10 +103,12 @@ class Batches:
                 case.most[name] = max(others)
                 put(case.batch, axis.group.path, others)
 
-    def _put_scalars(self, case: Case) -> None:
+    def _put_scalars(self, case: Case, *, early: bool) -> None:
+        """Those of the batch first; others follow its counts, or what it has not."""
         for scalar in self.runner.scalars:
-            value = self._scalar(case, scalar)
-            case.env[Ref(Symbol.SCALAR, scalar.name)] = value
+            if early == isinstance(scalar.source, BatchCount):
+                value = self._scalar(case, scalar)
+                case.env[Ref(Symbol.SCALAR, scalar.name)] = value
 
     def _scalar(self, case: Case, scalar: Scalar) -> int:
         if scalar.presence_of is not None:

@@ -8,6 +8,7 @@ from fuzz_packages import imported
 from fuzz_runs import run_all
 from fuzz_world import World, stage_counts, world_of
 
+from ppcgc.bind import Binding
 from ppcgc.driver import Compiled, Source, check_source, compile_sources
 from ppcgc.expr.evaluate import EvaluationError
 from ppcgc.plan import plan
@@ -17,26 +18,44 @@ MOST_GRAPHS = 24  # of a runner that is run; others are compiled only
 MOST_CELLS = 200_000  # of a slot
 
 
-def answered(text: str, folder: Path | None = None) -> Compiled:
+def answered(text: str, folder: Path | None = None, binding: Binding | None = None) -> Compiled:
     """Compile a text as the command line does. Never an exception, and errors or else files."""
-    compiled = compile_sources([source_of(text, folder)])
+    compiled = compile_sources([source_of(text, folder)], binding)
     errors = [finding for finding in compiled.findings if finding.is_error]
     assert bool(errors) != bool(compiled.files)
     return compiled
 
 
-def ran(text: str, seed: int, folder: Path | None = None, *, any_sizes: bool = False) -> int | None:
+def ran(
+    text: str,
+    seed: int,
+    folder: Path | None = None,
+    *,
+    any_sizes: bool = False,
+    bound: bool = False,
+) -> int | None:
     """Compile, import and run a spec; None where the compiler refused it.
 
     Returns how many stages replayed. A size without a legal value is an answer of the build; with
-    ``any_sizes`` layers and ranks need not fit either.
+    ``any_sizes`` layers and ranks need not fit either. ``bound`` runs the code that has the build's
+    config and sizes as constants; the second reading knows nothing of that.
     """
     compiled = answered(text, folder)
     if not compiled.files:
         return None
     family = check_source(source_of(text, folder)).family
     assert family is not None
-    with imported(compiled.files) as package:
+    files = compiled.files
+    if bound:
+        try:
+            world = world_of(family)
+        except (DimError, EvaluationError):
+            return 0
+        binding = Binding(file="config.json", text="", config=world.config, given=world.build)
+        files = answered(text, folder, binding).files
+        if not files:  # sizes that the build would refuse are findings
+            return 0
+    with imported(files) as package:
         try:
             world = world_of(family)
             return run_all(world, package, seed) if _can_be_run(world) else 0

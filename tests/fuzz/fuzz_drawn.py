@@ -24,6 +24,7 @@ class Drawn:
         self.keys: list[Tree] = []  # of the boundary
         self.key_scalars: list[str] = []
         self.free_scalars: list[str] = []
+        self.bucket_scalars: list[str] = []
         self.options: list[str] = []
         self.kinds: list[str] = []
         self.groups: list[str] = []  # of ranks

@@ -14,7 +14,9 @@ def head(drawn: Drawn) -> Tree:
             ["A family.", 'Ends in a "quote"', "back\\slash", "two\n\nlines é"]
         )
     tree["dims"] = {
-        "hidden": drawn.pick(["config.hidden_size", "config.text.hidden_size", 3]),
+        "hidden": drawn.pick(
+            ["config.hidden_size", "config.text.hidden_size", 3, "len(config.hidden_parts)"]
+        ),
         "vocab": vocab,
         "wide": drawn.number(["hidden"], 1),
         "kv_rows": drawn.pick(["build", 64]),
@@ -37,7 +39,7 @@ def head(drawn: Drawn) -> Tree:
 
 
 def axes(drawn: Drawn) -> Tree:
-    counts = [*["batch.num_tokens"] * 4, "rows", "live.requests * 2"]
+    counts = [*["batch.num_tokens"] * 4, "rows", "live.requests * 2", "live.requests * hidden"]
     tree: Tree = {
         "requests": {"max": drawn.pick([4, 2, 3]), "live": "batch.num_requests"},
         "tokens": {"max": drawn.pick([16, 8]), "live": drawn.pick(counts)},
@@ -45,7 +47,7 @@ def axes(drawn: Drawn) -> Tree:
     if drawn.chance(3):
         tree["chunks"] = {"max": 4, "live": drawn.pick(["batch.counts.chunks", "live.requests"])}
         drawn.axes.append("chunks")
-        if tree["chunks"]["live"].startswith("batch") and drawn.chance(2):
+        if drawn.chance(2):
             tree["chunks"]["zero"] = "key"
     if drawn.groups and drawn.chance(2):
         over = drawn.groups[-1]
@@ -69,14 +71,16 @@ def scalars(drawn: Drawn, prefix: str) -> Tree:
         elif mode == "const":
             entry["const"] = drawn.pick([1, 0, -3])
         known = drawn.key_scalars if mode in ("key", "const") else drawn.free_scalars
-        if mode != "buckets":
-            known.append(prefix + name)
+        if mode == "buckets":
+            known = drawn.bucket_scalars
+        known.append(prefix + name)
         tree[prefix + name] = entry
     return tree
 
 
 def pipeline(drawn: Drawn) -> Tree:
-    layers: Tree = {"count": drawn.pick(["config.num_layers", 6, "2 * 3", "hidden * 2"])}
+    counts = ["config.num_layers", 6, "2 * 3", "hidden * 2", "len(config.layer_types)"]
+    layers: Tree = {"count": drawn.pick(counts)}
     if drawn.chance(3):
         kinds = {
             "odd": {"if": "layer % 2 == 1"},

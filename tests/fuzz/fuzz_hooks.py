@@ -5,12 +5,23 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import torch
 from fuzz_model import in_view
 from fuzz_reading import HOOK_VALUE
-from fuzz_world import Counts, World
+from fuzz_world import Counts, World, dtype_of
 from torch import Tensor
 
-from ppcgc.ir import BoundaryKey, Hook, Runner, Slot
+from ppcgc.ir import (
+    BoundaryKey,
+    CallerSource,
+    Hook,
+    HookSource,
+    RepeatLastPadding,
+    Role,
+    Runner,
+    Slot,
+)
+from ppcgc.validate.rules.facts import paddings
 
 
 class AnyHook:
@@ -18,8 +29,24 @@ class AnyHook:
 
     def __init__(self, world: World, runner: Runner, hook: Hook) -> None:
         self.world = world
+        self.given = {
+            slot.qualified: slot for slot in runner.slots if slot.capture_hook == hook.name
+        }
         self.slots = [slot for slot in runner.slots if slot.qualified in hook.writes]
         self.axes = [rule.axis for rule in runner.buckets]
+
+    def capture(self, slot: str, live: Any) -> Tensor:
+        counts = {axis: getattr(live, axis) for axis in self.axes}
+        asked = self.given[slot]
+        rows = torch.ones(self.world.shape(asked.shape, counts), dtype=dtype_of(asked.dtype))
+        total = counts.get(asked.role.of or "", 0) if asked.role.of_kind == "axis" else 0
+        if asked.role.role in (Role.INDEX, Role.OFFSETS) or asked.role.of_kind == "axis":
+            rows.zero_()
+        if asked.role.role is Role.LENGTHS and rows.numel() and asked.role.of_kind == "axis":
+            rows.view(-1)[0] = total
+        if asked.role.role is Role.OFFSETS and asked.shape[0].offset == 1:
+            rows[-1] = total
+        return rows
 
     def key(self, rows: Any, slots: Any, workspace: Tensor | None) -> object:
         return SimpleNamespace(rows=rows)
@@ -36,6 +63,12 @@ class AnyHook:
 
     def eager(self, batch: Any, live: Any) -> bool:
         return False
+
+
+def padded_late(slot: Slot) -> bool:
+    """Does the slot repeat a row that is written after the load."""
+    late = isinstance(slot.source, CallerSource | HookSource)
+    return late and any(isinstance(padding, RepeatLastPadding) for padding in paddings(slot))
 
 
 def live_cells(world: World, slot: Slot | BoundaryKey, tensor: Tensor, counts: Counts) -> Tensor:

@@ -10,17 +10,16 @@ from fuzz_slots import ROLES, data_slot, slot_of_role
 
 
 def runner(drawn: Drawn, prefix: str, axes: Tree) -> Tree:
-    known = (list(drawn.key_scalars), list(drawn.free_scalars))
+    known = (list(drawn.key_scalars), list(drawn.free_scalars), list(drawn.bucket_scalars))
     drawn.hooks = {}
+    own_scalars = scalars(drawn, f"{prefix}_") if drawn.chance(5) else None
     tree: Tree = {"buckets": buckets(drawn, axes)}
-    if drawn.chance(5):
-        tree["scalars"] = scalars(drawn, f"{prefix}_")
+    if own_scalars:
+        tree["scalars"] = own_scalars
     if drawn.chance(4) and tree["buckets"]["tokens"] == "max" and axes["tokens"]["max"] > 8:
         tree["axes"] = {"tokens": {"max": 8}}
     if drawn.chance(3):
-        tree["limits"] = [
-            drawn.pick(["tokens >= requests", "tokens <= requests * 8", "requests >= 1"])
-        ]
+        tree["limits"] = [drawn.pick(limits(drawn))]
     if drawn.chance(2):
         tree["dispatch"] = dispatch(drawn)
     chosen = [role for role in ROLES if drawn.chance(3)] or ["ids"]
@@ -59,7 +58,7 @@ def runner(drawn: Drawn, prefix: str, axes: Tree) -> Tree:
     tree["max_graphs"] = 512
     tree["forward"] = forward(drawn, tree)
     tree["outputs"] = {"last": outputs(drawn)}
-    drawn.key_scalars, drawn.free_scalars = known
+    drawn.key_scalars, drawn.free_scalars, drawn.bucket_scalars = known
     return tree
 
 
@@ -73,12 +72,36 @@ def buckets(drawn: Drawn, axes: Tree) -> Tree:
             {"equals": "requests * 2"},
             {"padded": f"requests * {most['tokens'] // most['requests']}"},
         ]
+        if drawn.chance(3):
+            listed += followed(drawn)
     tree["tokens"] = drawn.pick(listed)
     if "chunks" in axes:
         tree["chunks"] = drawn.pick([[1, 4], "max", [2, 4]])
     if drawn.chance(4):
         tree = dict(reversed(tree.items()))
     return tree
+
+
+def followed(drawn: Drawn) -> list[Tree]:
+    """Sizes that follow scalars and numbers of a build; some that never could."""
+    numbers = [f"scalar.{name}" for name in (*drawn.key_scalars, *drawn.bucket_scalars)]
+    numbers += [*drawn.fixed(), *(f"{group}.size" for group in drawn.groups)]
+    number = drawn.pick(
+        [*numbers, *numbers, "tp.size", *(f"scalar.{n}" for n in drawn.free_scalars)]
+    )
+    forms = ["requests * {}", "requests * max({}, 1)", "ceil(requests / {})", "requests + {}"]
+    forms += ["4 - requests + {}", "requests % 2 + {}", "{}"] * drawn.chance(4)
+    return [{drawn.pick(["equals", "padded"]): drawn.pick(forms).format(number)}] * 6
+
+
+def limits(drawn: Drawn) -> list[str]:
+    found = ["tokens >= requests", "tokens <= requests * 8", "requests >= 1"]
+    found += [f"scalar.{name} <= 3 or requests <= 1" for name in drawn.key_scalars]
+    found += [f"requests <= scalar.{name}" for name in drawn.bucket_scalars]
+    found += ["tokens <= requests * options.block"] * ("block" in drawn.options)
+    found += ["options.extra or tokens >= 1"] * ("extra" in drawn.options)
+    found += [f"tokens % {group}.size == 0" for group in drawn.groups]
+    return [*found, "requests * hidden >= tokens"]
 
 
 def dispatch(drawn: Drawn) -> Tree:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from fuzz_batches import Batches, Case
-from fuzz_hooks import AnyHook, live_cells
+from fuzz_hooks import AnyHook, live_cells, padded_late
 from fuzz_model import AnyModel, in_view
 from fuzz_reading import CALLER_VALUE, Reading, differing
 from fuzz_world import MODEL_DTYPE, Counts, World, stage_counts
@@ -20,6 +20,7 @@ from ppcgc import runtime as rt
 from ppcgc.expr.tree import Ref, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
+    BucketScalar,
     CallerSource,
     EqualsBuckets,
     ListedBuckets,
@@ -143,6 +144,7 @@ class Pipeline:
             self._check_slots(stage, model, case, step)
             kept = copied(incoming)
             out = stage.finish(step)
+            self._check_late(stage, model, case, step)
             self._check_received(stage, model, case, step)
             eagerly = stage.eager(case.batch, *(() if kept is None else (kept,)))
             check_equal(out, eagerly)
@@ -196,7 +198,7 @@ class Pipeline:
             rule = pending.pop(0)
             assert not isinstance(rule, ListedBuckets | MaxBucket)
             symbol = Symbol.LIVE if isinstance(rule, EqualsBuckets) else Symbol.PADDED
-            env = {Ref(symbol, axis): rows for axis, rows in padded.items()}
+            env = {Ref(symbol, axis): rows for axis, rows in padded.items()} | self._key(case)
             needs = {rule.axis for rule in pending}
             if any(Ref(symbol, axis) in refs(rule.expr) for axis in needs):
                 pending.append(rule)
@@ -206,6 +208,17 @@ class Pipeline:
             if chosen_by[rule.axis] > padded[rule.axis]:
                 return None
         return padded
+
+    def _key(self, case: Case) -> dict[Ref, int]:
+        """The scalars' values in the graph key."""
+        key = {}
+        for scalar in self.runner.scalars:
+            ref = Ref(Symbol.SCALAR, scalar.name)
+            key[ref] = int(case.env[ref])
+            if isinstance(scalar.mode, BucketScalar):
+                fitting = [size for size in scalar.mode.sizes if size >= key[ref]]
+                key[ref] = min(fitting, default=key[ref])
+        return key
 
     def _reading(self, model: AnyModel, case: Case, step: Any) -> Reading:
         rows = case.counts
@@ -226,13 +239,25 @@ class Pipeline:
             if isinstance(slot.source, CallerSource):
                 live_cells(self.world, slot, tensor, case.counts).fill_(CALLER_VALUE)
             expected = reading.expected(slot)
-            if expected is not None:
+            if expected is not None and (step.choice.padded is None or not padded_late(slot)):
                 problem = differing(tensor, expected)
                 assert problem is None, f"{stage}: slot {slot.qualified}, {step.choice}: {problem}"
             twin = reading.twin(slot)
             if twin is not None:
                 problem = differing(in_view(step.slots, f"{slot.qualified}_host"), twin)  # type: ignore[arg-type]
                 assert problem is None, f"{stage}: mirror of {slot.qualified}: {problem}"
+
+    def _check_late(self, stage: Any, model: AnyModel, case: Case, step: Any) -> None:
+        """Rows that repeat what the caller or a hook wrote after the load, once they are there."""
+        reading = self._reading(model, case, step)
+        for slot in self.runner.slots:
+            tensor = in_view(step.slots, slot.qualified)
+            if tensor is None or step.choice.padded is None or not padded_late(slot):
+                continue
+            expected = reading.expected(slot)
+            assert expected is not None
+            problem = differing(tensor, expected)
+            assert problem is None, f"{stage}: slot {slot.qualified}, {step.choice}: {problem}"
 
     def _check_received(self, stage: Any, model: AnyModel, case: Case, step: Any) -> None:
         """After a replay the rows of the boundary past live hold their padding."""

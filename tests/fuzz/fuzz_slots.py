@@ -60,6 +60,8 @@ def data_slot(drawn: Drawn, name: str) -> Tree:
         slot |= words[source](drawn, slot)
     elif source == "caller":
         slot |= {"source": "caller"}
+        if drawn.chance(3):
+            slot["capture"] = {"fill": 1} if drawn.chance(2) else from_giver(drawn)
     elif source == "graph":
         return slot | {"source": "graph", "mutable": True}
     else:
@@ -104,6 +106,8 @@ def from_batch(drawn: Drawn, slot: Tree) -> Tree:
         words["mutable"] = True
     if drawn.chance(6):
         words["capture"] = {"fill": drawn.pick([1, 0, "padded.tokens", "hidden"])}
+    elif drawn.chance(6):
+        words["capture"] = from_giver(drawn)
     shape = slot.get("shape", [0])
     if drawn.chance(2) and len(shape) > 1 and isinstance(shape[0], int):
         words["broadcast"] = True
@@ -121,6 +125,12 @@ def from_compute(drawn: Drawn, slot: Tree) -> Tree:
 
 def from_const(drawn: Drawn, slot: Tree) -> Tree:
     return {"source": {"const": drawn.pick([1, 0, 1, drawn.number(drawn.fixed(), 1)])}}
+
+
+def from_giver(drawn: Drawn) -> str:
+    """Rows while capturing, by a hook."""
+    drawn.hooks.setdefault("giver", {"at": "capture"})
+    return "hook.giver"
 
 
 def from_hook(drawn: Drawn, slot: Tree) -> Tree:

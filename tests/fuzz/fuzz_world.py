@@ -34,6 +34,7 @@ from ppcgc.ir import (
     BoundaryKey,
     BuildDim,
     ConfigDim,
+    ConfigLength,
     EvenStages,
     ExprDim,
     Extent,
@@ -136,7 +137,7 @@ def world_of(family: Family) -> World:
     _put_dims(family, config, build, env)
     count = family.pipeline.layer_count
     if isinstance(count, ConfigDim):
-        layer_count = _put(config, count.path, LAYERS)
+        layer_count = _put_size(config, count, LAYERS)
     else:
         layer_count = int(evaluate(count, env))
     world = World(family, config, build, env, {}, layer_count, ranks)
@@ -151,7 +152,7 @@ def _put_dims(family: Family, config: dict[str, Any], build: Counts, env: dict[R
     pending = list(family.dims)
     for number, dim in enumerate(family.dims):
         if isinstance(dim.source, ConfigDim):
-            env[Ref(Symbol.DIM, dim.name)] = _put(config, dim.source.path, 8 + number % 3)
+            env[Ref(Symbol.DIM, dim.name)] = _put_size(config, dim.source, 8 + number % 3)
         elif isinstance(dim.source, BuildDim):
             env[Ref(Symbol.DIM, dim.name)] = build[dim.name] = 64
     for _ in range(len(pending)):
@@ -165,10 +166,13 @@ def _put_dims(family: Family, config: dict[str, Any], build: Counts, env: dict[R
                         raise
 
 
-def _put(config: dict[str, Any], path: tuple[str, ...], value: int) -> int:
-    for step in path[:-1]:
+def _put_size(config: dict[str, Any], read: ConfigDim, size: int) -> int:
+    """Puts a size, or a list of that length, where the config has none yet; returns the size."""
+    for step in read.path[:-1]:
         config = config.setdefault(step, {})
-    return int(config.setdefault(path[-1], value))
+    if isinstance(read, ConfigLength):
+        return len(config.setdefault(read.path[-1], ["other"] * size))
+    return int(config.setdefault(read.path[-1], size))
 
 
 def _layers_of(world: World, rule: KindIds | KindWhere | KindIf) -> frozenset[int]:
@@ -182,7 +186,9 @@ def _layers_of(world: World, rule: KindIds | KindWhere | KindIf) -> frozenset[in
     owner = world.config
     for step in rule.path[:-1]:
         owner = owner.setdefault(step, {})
-    words = owner.setdefault(rule.path[-1], [rule.value if n % 2 else "other" for n in layers])
+    words = owner.setdefault(rule.path[-1], ["other" for _ in layers])
+    if rule.value not in words:
+        words[1::2] = [rule.value for _ in words[1::2]]
     return frozenset(n for n, word in enumerate(words) if word == rule.value)
 
 

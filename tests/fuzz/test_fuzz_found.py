@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from fuzz_compiler import answered, ran
+from fuzz_compiler import ran
 from fuzz_mutations import LOADER
 from fuzz_small import small, text_of, with_slots
 
@@ -107,15 +107,13 @@ def test_a_middle_stage_need_not_read_what_the_runtime_hands_on() -> None:
 
 
 @pytest.mark.parametrize("source", ["caller", "hook.filler"])
-def test_rows_written_after_the_load_are_not_repeated(source: str) -> None:
+def test_rows_written_after_the_load_are_repeated(source: str) -> None:
     tree = with_slots(
         f"{{name: late, axis: tokens, dtype: int32, padding: repeat_last, source: {source}}}"
     )
     tree["runners"]["step"]["hooks"] = {"filler": {"at": "load", "writes": ["late"]}}
     if source == "caller":
         del tree["runners"]["step"]["hooks"]
-    assert "PPC204" in {found.rule.code for found in answered(text_of(tree)).findings}
-    tree["runners"]["step"]["slots"][-1]["padding"] = "zero"
     check_runs(tree)
 
 
@@ -127,9 +125,8 @@ def test_an_optional_source_does_not_count_the_rows_of_its_axis() -> None:
     check_runs(tree)
 
 
-def test_cells_of_two_axes_are_not_numbered_by_the_rows_of_one() -> None:
+def test_cells_of_two_axes_are_numbered_by_both() -> None:
     cells = "{{name: cells, axis: [requests, tokens], dtype: int32, source: {{compute: {}}}}}"
-    for rows in ("row.tokens", "row.requests + row.tokens"):
-        found = answered(text_of(with_slots(cells.format(rows)))).findings
-        assert "PPC224" in {finding.rule.code for finding in found}
+    for rows in ("row.tokens", "row.requests + row.tokens * 3"):
+        check_runs(with_slots(cells.format(rows)))
     check_runs(with_slots(cells.format("live.tokens * 100 + padded.requests")))

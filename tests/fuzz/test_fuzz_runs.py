@@ -25,11 +25,11 @@ def test_accepted_specs_run() -> None:
     answers: Counter[str] = Counter()
 
     @examples(150)
-    @given(drawn_specs(), st.integers(0, 999))
-    def each(tree: dict[str, Any], seed: int) -> None:
+    @given(drawn_specs(), st.integers(0, 999), st.booleans())
+    def each(tree: dict[str, Any], seed: int, bound: bool) -> None:
         text = written(tree)
         note(text)
-        replays = ran(text, seed)
+        replays = ran(text, seed, bound=bound)
         answers["refused" if replays is None else "replayed" if replays else "eager"] += 1
 
     each()
@@ -37,8 +37,8 @@ def test_accepted_specs_run() -> None:
 
 
 @examples(150)
-@given(mutated_trees(GOOD, STOCK), st.integers(0, 999))
-def test_accepted_mutations_run(spec: tuple[str, Path], seed: int) -> None:
+@given(mutated_trees(GOOD, STOCK), st.integers(0, 999), st.booleans())
+def test_accepted_mutations_run(spec: tuple[str, Path], seed: int, bound: bool) -> None:
     text, folder = spec
     note(text)
-    ran(text, seed, folder, any_sizes=True)
+    ran(text, seed, folder, any_sizes=True, bound=bound)

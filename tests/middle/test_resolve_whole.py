@@ -236,7 +236,7 @@ def test_forward_binds_scalars_and_hooks(whole: Family) -> None:
         ("has_images: {pres", "over_capacity: {pres", "PPC125", "the runtime's own reasons"),
         ("[batch.max_len, ", "[max_len, ", "PPC120", "no path of the batch"),
         ("128 * 1024 * tp.size", "128 * live.tokens", "PPC121", "live.tokens"),
-        ("{equals: requests * 2}", "{equals: requests * tp.size}", "PPC121", "'tp.size' is not"),
+        ("{equals: requests * 2}", "{equals: requests * tp.rank}", "PPC121", "'tp.rank' cannot"),
     ],
 )
 def test_what_resolve_refuses(old: str, new: str, code: str, words: str) -> None:

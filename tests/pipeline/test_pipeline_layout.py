@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from toy_pipeline import build, prefill_batch
 
 from ppcgc.runtime import capture
+from ppcgc.runtime.carried import TensorInfo
 from ppcgc.runtime.choice import Reason
 from ppcgc.runtime.pipeline.handoff import HandOff
 from ppcgc.runtime.pipeline.header import Header, Path, decode, encode, header_size, note_bytes
@@ -15,24 +14,26 @@ from ppcgc.runtime.pipeline.layout import BlockArena, Entry, block_bytes, layout
 
 
 def test_keys_lie_one_behind_the_other_aligned() -> None:
-    def buffers(arena: Any, rows: Any, full: Any) -> None:
-        arena.rows("handed.a", (rows[0], 3), (full[0], 3), torch.float32)
-        arena.rows("handed.b", (3, rows[0]), (3, full[0]), torch.int64)
-        arena.rows("handed.c", (rows[0],), (full[0],), torch.bool)
+    def tensors(rows: int) -> tuple[TensorInfo, ...]:
+        return (
+            TensorInfo("a", (rows, 3), torch.float32),
+            TensorInfo("b", (3, rows), torch.int64),
+            TensorInfo("c", (rows,), torch.bool),
+        )
 
-    padded = layout_of(buffers, (8,))
+    padded = layout_of(tensors(8))
     assert padded == (
         Entry("a", 0, (8, 3), torch.float32),  # 96 bytes, up to 128
         Entry("b", 128, (3, 8), torch.int64),  # 192 bytes, up to 320
         Entry("c", 320, (8,), torch.bool),
     )
     assert block_bytes(padded) == 384
-    assert wire_bytes(padded, layout_of(buffers, (5,))) == 320 + 5
+    assert wire_bytes(padded, layout_of(tensors(5))) == 320 + 5
     # a key alone travels with its live rows only; nothing at all travels for none
-    assert wire_bytes(padded[:1], layout_of(buffers, (5,))[:1]) == 5 * 12
-    assert wire_bytes(padded[:1], layout_of(buffers, (0,))[:1]) == 0
+    assert wire_bytes(padded[:1], layout_of(tensors(5))[:1]) == 5 * 12
+    assert wire_bytes(padded[:1], layout_of(tensors(0))[:1]) == 0
     # rows in another dimension than the first are no prefix of the bytes
-    assert wire_bytes(padded[:2], layout_of(buffers, (5,))[:2]) == 128 + 192
+    assert wire_bytes(padded[:2], layout_of(tensors(5))[:2]) == 128 + 192
 
 
 def test_two_stages_over_blocks_of_their_own() -> None:
@@ -53,9 +54,10 @@ def test_two_stages_over_blocks_of_their_own() -> None:
         first.run(batch)
         live, choice = last.decide(batch)
         incoming.fill_(255)
-        size = receivers.takes.wire_bytes(choice.padded, live)
-        incoming[:size].copy_(outgoing[:size])
-        views = receivers.takes.live_views(last.table[choice.padded].boundary, live)
+        wire = receivers.takes.wire(choice.padded, live)
+        assert wire == senders.hands.wire(choice.padded, live) and len(wire.pieces) == 1
+        incoming[wire.pieces[0]].copy_(outgoing[wire.pieces[0]])
+        views = receivers.takes.live_views(last.table[choice.padded].boundary, live, choice.padded)
         begun = last.begin_as(batch, views, live, choice)
         made = last.finish(begun).hidden_states
         expected = plain_last.run(batch, plain_first.run(batch)).hidden_states

@@ -57,6 +57,8 @@ SLOTS = """\
       - {name: early, axis: tokens, dtype: int32, padding: zero, source: batch.early, stages: first}
       - {name: maybe, axis: tokens, dtype: int32, padding: zero, source: batch.maybe,
          absent: {fill: 0}}
+      - {name: spread, axis: tokens, shape: [3, tokens], dtype: int32, padding: zero,
+         source: batch.spread, broadcast: true}
       - {name: lanes, axis: tokens, shape: [3, tokens], dtype: int32, padding: zero,
          source: batch.lanes}
 """

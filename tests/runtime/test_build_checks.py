@@ -19,6 +19,7 @@ from ppcgc.runtime.dims import (
     ceil_div,
     check_shape,
     config_int,
+    config_length,
     floor_div,
     remainder,
 )
@@ -210,6 +211,19 @@ def test_config_integers() -> None:
     ]:
         with pytest.raises(DimError, match=message):
             config_int(config, path)
+
+
+def test_lengths_of_a_config() -> None:
+    config = SimpleNamespace(kinds=["full", "sliding"], text={"pattern": "M*M"}, none=[], two=2)
+    assert config_length(config, "kinds") == 2
+    assert config_length(config, "text.pattern") == 3
+    for path, message in [
+        ("other", "config.other: the config has no 'other'"),
+        ("none", "the length of config.none is 0; a size must be at least 1"),
+        ("two", "config.two is 2, not a list or a string"),
+    ]:
+        with pytest.raises(DimError, match=message):
+            config_length(config, path)
 
 
 @pytest.mark.parametrize("bad", [0, -1, True, 1.0, "1", None])

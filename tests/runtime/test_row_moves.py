@@ -214,10 +214,12 @@ class Launches:
 
     def __init__(self) -> None:
         self.columns: list[int] = []
+        self.programs: list[int] = []
         self.again: list[Any] = []
 
     def __call__(self, table: Tensor, column: int, moves: int, programs: int) -> None:
         self.columns.append(column)
+        self.programs.append(programs)
         self.again.append(lambda: by_the_table(table, column, moves, programs))
         self.again[-1]()
 
@@ -238,7 +240,7 @@ def moved_by_a_graph(launches: Launches) -> tuple[BucketHost, Tensor, Tensor]:
     host.begin()
     host.move_rows(slot, torch.full((8, 2), 5.0), 8, "x", 0)
     host.push()
-    host.move_in_graph(1)
+    host.move_in_graph([boundary])
     assert launches.columns == [NOW, IN_GRAPH]
     assert slot.tolist() == [[5.0, 5.0]] * 8
     return host, slot, boundary
@@ -309,3 +311,17 @@ def test_a_step_that_failed_leaves_no_move_to_the_next(launches: Launches) -> No
     host.push()
     assert boundary.tolist() == [[7.0, 7.0]] * 8
     assert slot.tolist() == [[5.0, 5.0]] * 8
+
+
+@pytest.mark.parametrize(("rows", "programs"), [(1, 1), (2048, 2), (100_000, 97), (2**21, 256)])
+def test_a_large_boundary_is_shared_by_many_programs(
+    launches: Launches, rows: int, programs: int
+) -> None:
+    slots = (HostSlot(name="n", shape=(3,), dtype=torch.int32),)
+    host = BucketHost(HostBlock(CPU, offsets_of(slots)[1]), slots)
+    host.open()
+    host.begin()
+    host.move_rows(torch.zeros(8), torch.ones(8), 8, "x", 0)
+    host.push()
+    host.move_in_graph([torch.empty(rows, 4, dtype=torch.bfloat16)])
+    assert launches.programs == [1, programs], "by blocks of 1,024 words of 8 bytes"

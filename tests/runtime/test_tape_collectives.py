@@ -11,6 +11,10 @@ import torch.distributed as dist
 from tape_checks import assert_replays_as_eager
 from torch import Tensor
 
+from ppcgc.runtime.backends.collectives import messages_refused
+from ppcgc.runtime.backends.tape import record
+from ppcgc.runtime.errors import CaptureError
+
 
 @pytest.fixture
 def group(tmp_path: Path) -> Iterator[dist.ProcessGroup]:
@@ -50,3 +54,31 @@ def test_functional_collectives(group: dist.ProcessGroup) -> None:
 
     graph = assert_replays_as_eager(compute, [x])
     assert any("_c10d_functional.all_reduce" in line for line in graph.listing())
+
+
+def test_a_reduce_scatter_gives_what_is_reduced_at_the_replay(group: dist.ProcessGroup) -> None:
+    """Gloo copies its result out of a buffer while it is waited for: not a step of the tape."""
+    x = torch.randn(4)
+
+    def compute() -> tuple[Tensor, ...]:
+        part = torch.empty(4)
+        scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
+        scatter(part, x * 3)
+        return (part + 1,)
+
+    graph = assert_replays_as_eager(compute, [x])
+    assert [line.split()[1] for line in graph.listing()].count("aten.copy_.default") <= 1
+
+
+def test_a_message_inside_a_stage_is_refused(group: dist.ProcessGroup) -> None:
+    def body() -> None:
+        dist.isend(torch.ones(2), dst=0)
+
+    with pytest.raises(CaptureError, match="message from rank to rank") as raised:
+        record(body)
+    assert "test_tape_collectives.py" in str(raised.value)
+    with pytest.raises(CaptureError, match="send is a message") as raised, messages_refused():
+        dist.batch_isend_irecv([dist.P2POp(dist.isend, torch.ones(2), 0)])
+    assert "test_tape_collectives.py" in str(raised.value)
+    with pytest.raises(RuntimeError, match=r"no backend|rank|self|peer|connect"):  # torch again
+        dist.batch_isend_irecv([dist.P2POp(dist.isend, torch.ones(2), 0)])

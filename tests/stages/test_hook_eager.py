@@ -48,9 +48,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return built
 
 
-@pytest.mark.parametrize(
-    ("tokens", "path"), [(2, "replay 2→4"), (3, "eager 3 (not eligible)")]
-)
+@pytest.mark.parametrize(("tokens", "path"), [(2, "replay 2→4"), (3, "eager 3 (not eligible)")])
 def test_the_hook_decides(runner: Any, tokens: int, path: str) -> None:
     rows = torch.ones(tokens)
     batch = SimpleNamespace(

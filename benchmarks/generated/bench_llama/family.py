@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
+# spec: sha256:1a9996329bccfba3693523ddf7406001fb97911900169b5cb732c52ddb53c35b
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 rt.require_abi(2, __name__)
 
-FINGERPRINT = "sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e"
+FINGERPRINT = "sha256:1a9996329bccfba3693523ddf7406001fb97911900169b5cb732c52ddb53c35b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

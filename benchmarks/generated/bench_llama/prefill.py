@@ -1,5 +1,5 @@
 # ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:a74a68b845065b271ab21f44d69c89f44db9e46227db29331e11cb35e0c9b44e
+# spec: sha256:1a9996329bccfba3693523ddf7406001fb97911900169b5cb732c52ddb53c35b
 """The prefill runner of bench_llama."""
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class PrefillSteps:
         requests = rt.live_count(batch.num_requests, "num_requests")
         return PrefillExtents(tokens, requests)
 
-    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: PrefillExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if live.tokens < live.requests:
             raise rt.broken_limit(
                 "bench_llama.prefill",
@@ -74,6 +74,10 @@ class PrefillSteps:
                 "bench_llama.yaml:31",
                 live,
             )
+
+    def choose(self, live: PrefillExtents) -> rt.Choice[PrefillExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tokens = rt.smallest((16, 32, 64, 128, 256, 512, 1024, 2048), live.tokens)
         if tokens is None:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "tokens")

@@ -15,10 +15,14 @@ def _closed() -> None:
 
 
 class CudaGraph:
-    """A captured CUDA graph. ``replay`` is the graph's own: no Python between step and launch."""
+    """A captured CUDA graph. ``replay`` is the graph's own: no Python between step and launch.
 
-    def __init__(self, graph: torch.cuda.CUDAGraph) -> None:
+    It keeps the pool of its intermediates, which may outlive the backend that way.
+    """
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, pool: torch.cuda.MemPool) -> None:
         self._graph: torch.cuda.CUDAGraph | None = graph
+        self._pool = pool
         self.replay: Callable[[], None] = graph.replay
 
     @property
@@ -107,7 +111,7 @@ class CudaBackend:
             torch.cuda.synchronize(self.device)
             raise self._refusal(problem or error) from problem or error
         self._pool_bytes += max(0, torch.cuda.memory_reserved(self.device) - before)
-        made = CudaGraph(graph)
+        made = CudaGraph(graph, self._pool)
         self._graphs.append(made)
         return made
 

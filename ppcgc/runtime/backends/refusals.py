@@ -19,6 +19,7 @@ from ppcgc.runtime.errors import CaptureError
 _HOST_READ_NAMES = frozenset(
     f"aten::{name}" for name in ("_local_scalar_dense", "allclose", "equal", "is_nonzero", "item")
 )
+_MESSAGES = frozenset(f"c10d::{name}" for name in ("send", "recv_", "recv_any_source_"))
 _TAKES_INDICES = frozenset(
     f"aten::{name}"
     for name in (
@@ -92,6 +93,12 @@ class Refusals:
         if name in _HOST_READ_NAMES or torch.Tag.data_dependent_output in func.tags:
             self.refuse(
                 str(func), "needs a value on the host, which a capture cannot read", _KEEP_ON_DEVICE
+            )
+        if name in _MESSAGES:
+            self.refuse(
+                str(func),
+                "is a message from rank to rank inside a stage",
+                "hand the tensor over as a key of `pipeline.boundary`, or use a collective",
             )
         if torch.Tag.dynamic_output_shape not in func.tags and name not in _TAKES_INDICES:
             return

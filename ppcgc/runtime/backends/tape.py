@@ -16,6 +16,7 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ppcgc.runtime.backends.collectives import waits_paused
 from ppcgc.runtime.backends.model_line import ModelLine, line_of_call
 from ppcgc.runtime.backends.operations import Traits, traits_of
 from ppcgc.runtime.backends.refusals import HostReadGuard, Refusals
@@ -70,7 +71,7 @@ def record(body: Callable[[], object]) -> Tape:
     recorder = _Recorder(refusals)
     _on_this_thread.recording = True
     try:
-        with torch.no_grad(), HostReadGuard(refusals), recorder:
+        with torch.no_grad(), HostReadGuard(refusals), waits_paused(recorder), recorder:
             body()
     finally:
         _on_this_thread.recording = False
@@ -95,6 +96,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self.steps: list[Step] = []
         self.book = StorageBook()
+        self.paused = False  # see Note [a collective ends in its wait] in ``collectives``
         self._refusals = refusals
 
     def __torch_dispatch__(
@@ -105,6 +107,8 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if self.paused:
+            return func(*args, **kwargs)
         if not isinstance(func, OpOverload):
             self._refusals.refuse(
                 str(func),

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
+from typing import Any
 
 from ppcgc.runtime.abi import ABI
 from ppcgc.runtime.errors import AgreementError, BuildError
+from ppcgc.runtime.parallel import Ranks
 from ppcgc.runtime.pipeline.board import Board
 from ppcgc.runtime.pipeline.handoff import AnyRunner, HandOff
 
@@ -22,6 +24,10 @@ FIXES = {
     "spec": "generate the runners of all ranks from one spec",
     "runners": "give every rank the same runners in the same order",
     "layers": "start the ranks in the order of their layers",
+    "tp size": "build every rank with the same groups",
+    "dp size": "build every rank with the same groups",
+    "place in tp and dp": "give the ranks of one lane one place",
+    "lanes": "give every lane a place of its own",
     "calibration": "apply one kept calibration on all ranks",
 }
 DEFAULT_FIX = "build every rank with the same value"
@@ -55,7 +61,7 @@ def terms_of(handoffs: Sequence[HandOff], transports: Sequence[str]) -> Terms:
     for runner, transport in zip(runners, transports, strict=True):
         name = runner.runner
         shared[f"bucket list of {name}"] = _buckets(runner)
-        shared[f"dims of {name}"] = repr(runner.dims)
+        shared[f"dims of {name}"] = _sizes(runner.dims)
         shared[f"dtype of {name}"] = str(runner.dtype)
         shared[f"transport of {name}"] = transport
     takes: dict[str, str] = {}
@@ -69,30 +75,47 @@ def terms_of(handoffs: Sequence[HandOff], transports: Sequence[str]) -> Terms:
     return Terms(shared=shared, layers=layers, takes=takes, hands=hands)
 
 
+def _sizes(dims: Any) -> str:
+    """Dims in words. The places in tp and dp, which are each rank's own, are ``team``'s to check.
+
+    The tp and dp of a spec are fields of these names; a dim cannot have them.
+    """
+    ours = [f for f in fields(dims) if not isinstance(getattr(dims, f.name), Ranks)]
+    return f"Dims({', '.join(f'{f.name}={getattr(dims, f.name)!r}' for f in ours)})"
+
+
 def _buckets(runner: AnyRunner) -> str:
     axes = " × ".join(runner.axes)
     return f"{axes}: " + ", ".join("×".join(map(str, padded)) for padded in runner.buckets)
 
 
-def agree(board: Board, terms: Terms) -> str:
+def agree(board: Board, terms: Terms, lanes: Sequence[Sequence[int]]) -> str:
     """Compare with all ranks; the fingerprint of the plan that they share.
 
-    Raises AgreementError, the same on every rank, naming two ranks and both values.
+    ``lanes`` are the board's ranks in the order of their stages. Raises AgreementError, the same
+    on every rank, naming two ranks and both values.
     """
     own = json.dumps(asdict(terms))
-    everybody = [_read(text) for text in board.exchange("terms of the pipeline", own)]
-    for rank, other in enumerate(everybody[1:], start=1):
-        for name in everybody[0].shared | other.shared:
-            mine, theirs = everybody[0].shared.get(name), other.shared.get(name)
+    texts = board.exchange("terms of the pipeline", own)
+    everybody = dict(zip(board.members, map(_read, texts), strict=True))
+    first = board.members[0]
+    for rank, other in everybody.items():
+        for name in everybody[first].shared | other.shared:
+            mine, theirs = everybody[first].shared.get(name), other.shared.get(name)
             if mine != theirs:
-                raise disagreement(name, 0, mine, rank, theirs)
-    _check_order(everybody)
-    for rank, (sender, receiver) in enumerate(pairwise(everybody)):
+                raise disagreement(name, first, mine, rank, theirs)
+    for lane in lanes:
+        _check_lane([(rank, everybody[rank]) for rank in lane])
+    return plan_fingerprint(tuple(everybody.values()))
+
+
+def _check_lane(lane: Sequence[tuple[int, Terms]]) -> None:
+    _check_order(lane)
+    for (rank, sender), (other, receiver) in pairwise(lane):
         for bucket in sender.hands | receiver.takes:
             handed, taken = sender.hands.get(bucket), receiver.takes.get(bucket)
             if handed != taken:
-                raise disagreement(f"boundary of {bucket}", rank, handed, rank + 1, taken)
-    return plan_fingerprint(everybody)
+                raise disagreement(f"boundary of {bucket}", rank, handed, other, taken)
 
 
 def _read(text: str) -> Terms:
@@ -100,26 +123,28 @@ def _read(text: str) -> Terms:
     return Terms(**(read | {"layers": tuple(read["layers"])}))
 
 
-def _check_order(everybody: Sequence[Terms]) -> None:
-    start, end, count = everybody[0].layers
+def _check_order(lane: Sequence[tuple[int, Terms]]) -> None:
+    rank, terms = lane[0]
+    start, end, count = terms.layers
     if start != 0:
         raise AgreementError(
-            f"rank 0 has layers [{start}, {end}) of {count}, the first rank starts at layer 0; "
-            f"{FIXES['layers']}"
+            f"rank {rank} has layers [{start}, {end}) of {count}, the first rank starts at layer "
+            f"0; {FIXES['layers']}"
         )
-    for rank, (before, after) in enumerate(pairwise(everybody)):
+    for (rank, before), (other, after) in pairwise(lane):
         if before.layers[1] != after.layers[0]:
             raise disagreement(
                 "layers",
                 rank,
                 f"[{before.layers[0]}, {before.layers[1]})",
-                rank + 1,
+                other,
                 f"[{after.layers[0]}, {after.layers[1]})",
             )
-    start, end, count = everybody[-1].layers
+    rank, terms = lane[-1]
+    start, end, count = terms.layers
     if end != count:
         raise AgreementError(
-            f"rank {len(everybody) - 1}, the last, has layers [{start}, {end}) of {count}; "
+            f"rank {rank}, the last, has layers [{start}, {end}) of {count}; "
             f"{FIXES['layers']}, or start more ranks"
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -41,17 +41,20 @@ def step_name(step: int) -> str:
 
 
 class Board:
-    """One pipeline's part of a store. ``timeout`` in seconds bounds every wait for a value."""
+    """One pipeline's part of a store. ``timeout`` in seconds bounds every wait for a value.
+
+    ``rank`` and ``members`` are numbers in the world.
+    """
 
     def __init__(
-        self, store: c10d.Store, name: str, *, rank: int, size: int, timeout: float
+        self, store: c10d.Store, name: str, *, rank: int, members: Sequence[int], timeout: float
     ) -> None:
-        self.rank, self.size, self.timeout = rank, size, timeout
+        self.rank, self.members, self.timeout = rank, tuple(members), timeout
         self._store = c10d.PrefixStore(name, store)
         self._turn = 0
 
     def exchange(self, what: str, value: str) -> list[str]:
-        """Everybody's value, by rank; no rank goes on before all have given theirs.
+        """Everybody's value, by ``members``; no rank goes on before all have given theirs.
 
         Raises PeerError for a failure on the board, HandOffTimeoutError naming the first rank
         that gave nothing in time.
@@ -62,7 +65,7 @@ class Board:
         turn, self._turn = self._turn, self._turn + 1
         self._store.set(f"{turn}/{self.rank}", value)
         deadline = time.monotonic() + self.timeout
-        values = [self._value(f"{turn}/{rank}", rank, what, deadline) for rank in range(self.size)]
+        values = [self._value(f"{turn}/{rank}", rank, what, deadline) for rank in self.members]
         if turn:  # whoever is here has read every value of the turn before
             self._store.delete_key(f"{turn - 1}/{self.rank}")
         return values
@@ -115,6 +118,16 @@ class Board:
             seen.add(blamed)
             blamed = int(self._store.get(f"waiting/{blamed}"))
         return peer if blamed in seen else blamed
+
+    def silent(self, peers: Sequence[int]) -> int:
+        """The one of ``peers`` that is at fault, for a rank that met all but it in a collective.
+
+        Those that were there wait as well, and say so. Takes GRACE seconds.
+        """
+        self._asked(lambda: self._store.set(f"waiting/{self.rank}", str(peers[0])))
+        time.sleep(GRACE)
+        silent = [peer for peer in peers if not self._store.check([f"waiting/{peer}"])]
+        return (silent or list(peers))[0]
 
     def _asked(self, question: Callable[[], T]) -> T:
         try:

@@ -39,7 +39,9 @@ class RanksClock(StreamClock):
             return
         event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
         event.record(torch.cuda.current_stream(self.device))
-        neighbour = self._board.rank - 1 if self._board.rank else min(1, self._board.size - 1)
+        members = self._board.members
+        at = members.index(self._board.rank)
+        neighbour = members[at - 1 if at else min(1, len(members) - 1)]
         self._faults.poll(event.query, peer=neighbour, step=-1, what="a step that is measured")
 
 
@@ -83,9 +85,11 @@ def agree_on_kept(board: Board, kept: Sequence[Crossover] | None) -> None:
     """Raises AgreementError, on every rank, unless all of them were given the same."""
     own = json.dumps(None if kept is None else [one.data() for one in kept], sort_keys=True)
     everybody = board.exchange("kept calibration", own)
-    for rank, other in enumerate(everybody):
+    for rank, other in zip(board.members, everybody, strict=True):
         if other != everybody[0]:
-            raise disagreement("calibration", 0, _in_words(everybody[0]), rank, _in_words(other))
+            raise disagreement(
+                "calibration", board.members[0], _in_words(everybody[0]), rank, _in_words(other)
+            )
 
 
 def _in_words(text: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
@@ -21,6 +22,7 @@ from ppcgc.runtime.pipeline.board import Board
 from ppcgc.runtime.pipeline.handoff import AnyRunner
 from ppcgc.runtime.sharing import share as share_memory
 
+Watched = Callable[[int, str], AbstractContextManager[None]]
 Body = Callable[[AnyRunner, AnyBucket], Callable[[], None]]
 GOOD, DROP, FATAL = "good", "drop", "fatal"
 
@@ -29,6 +31,7 @@ def capture_together(
     runners: Sequence[AnyRunner],
     board: Board,
     body: Body,
+    watched: Watched = lambda step, what: nullcontext(),
     *,
     order: str = "descending",
     share: bool = False,
@@ -36,13 +39,19 @@ def capture_together(
 ) -> Mapping[str, str]:
     """Warm up and capture every bucket; the dropped ones, by label without the place, and why.
 
-    ``body`` gives the region to capture. Raises on every rank: the error of the model or of
+    ``body`` gives the region to capture, ``watched`` makes errors of a collective tell who was
+    not there. Raises on every rank: the error of the model or of
     ppcgc where it happened, PeerError elsewhere; CaptureError when a runner has no bucket left,
     GraphRequiredError when it may not do without one.
     """
 
     def capture(runner: AnyRunner, bucket: AnyBucket) -> None:
-        record(runner, bucket, body(runner, bucket))
+        with watched(-1, f"the capture of {label(runner, bucket)}"):
+            record(runner, bucket, body(runner, bucket))
+
+    def warm(runner: AnyRunner, bucket: AnyBucket) -> None:
+        with watched(-1, f"the warm-up of {label(runner, bucket)}"):
+            warm_up(runner, bucket)
 
     for runner in runners:
         runner.close()
@@ -56,9 +65,9 @@ def capture_together(
             prepare(runners, None)
             for runner in runners:
                 if runner.compiled is not None:
-                    _together(board, runner, first_to_compile(runner), "compile", progress, warm_up)
+                    _together(board, runner, first_to_compile(runner), "compile", progress, warm)
             for runner, bucket in in_order(runners, order):
-                _together(board, runner, bucket, "warm up", progress, warm_up)
+                _together(board, runner, bucket, "warm up", progress, warm)
             for runner, bucket in in_order(runners, order):
                 if bucket.padded not in runner.dropped:
                     _together(board, runner, bucket, "capture", progress, capture)
@@ -89,12 +98,14 @@ def _together(
     problem: Exception | None = None
     try:
         act(runner, bucket)
+    except PeerError:
+        raise  # it stands on the board, where the others find it instead of a vote
     except Exception as error:
         problem = error
     kind = GOOD if problem is None else DROP if isinstance(problem, CaptureError) else FATAL
     text = "" if problem is None else f"{type(problem).__name__}: {problem}"
     votes = board.exchange(f"vote on {runner.runner} {bucket.padded}", json.dumps([kind, text]))
-    for rank, (vote, why) in enumerate(map(json.loads, votes)):
+    for rank, (vote, why) in zip(board.members, map(json.loads, votes), strict=True):
         if vote == FATAL:
             if problem is not None:
                 raise problem

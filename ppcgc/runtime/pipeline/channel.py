@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from ppcgc.runtime.pipeline.faults import Faults, reason_of
-from ppcgc.runtime.pipeline.groups import Edge, Group
+from ppcgc.runtime.pipeline.groups import Group
 from ppcgc.runtime.pipeline.header import Header, decode, encode, header_size, note_bytes
 
 _NUMBERS, _NOTE = 0, 1  # tags
 
 
 class HeaderChannel:
-    """Sends to the next rank, receives from the one before.
+    """Sends to the next rank and to those that this one chooses for; receives from one.
 
     At most ``ahead`` headers are under way: so far can a rank run ahead of the next one.
     """
@@ -24,8 +25,8 @@ class HeaderChannel:
     def __init__(
         self,
         group: Group,
-        incoming: Edge | None,
-        outgoing: Edge | None,
+        incoming: int | None,
+        outgoing: Sequence[int],
         faults: Faults,
         *,
         columns: int,
@@ -34,27 +35,28 @@ class HeaderChannel:
         self._group, self._faults = group, faults
         self._incoming, self._outgoing = incoming, outgoing
         self._columns, self._ahead = columns, ahead
-        self._under_way: deque[tuple[int, list[tuple[dist.Work, Tensor]]]] = deque()
+        self._under_way: deque[tuple[int, list[tuple[int, dist.Work, Tensor]]]] = deque()
 
     def send(self, header: Header) -> None:
-        """To the next rank, if there is one. Raises PeerError kinds."""
-        edge = self._outgoing
-        if edge is None:
+        """To every rank that waits for it, if there is one. Raises PeerError kinds."""
+        if not self._outgoing:
             return
         while len(self._under_way) >= self._ahead:
-            self._settle_one(edge)
+            self._settle_one()
         numbers, note = encode(header, self._columns)
-        works = [(self._post(numbers, edge, _NUMBERS, header.step), numbers)]
-        if note is not None:
-            works.append((self._post(note, edge, _NOTE, header.step), note))
+        works = []
+        for peer in self._outgoing:
+            works.append((peer, self._post(numbers, peer, _NUMBERS, header.step), numbers))
+            if note is not None:
+                works.append((peer, self._post(note, peer, _NOTE, header.step), note))
         self._under_way.append((header.step, works))
 
-    def _post(self, data: Tensor, edge: Edge, tag: int, step: int) -> dist.Work:
+    def _post(self, data: Tensor, peer: int, tag: int, step: int) -> dist.Work:
         try:
-            work = dist.isend(data, dst=edge.peer, group=self._group, tag=tag)
+            work = dist.isend(data, dst=peer, group=self._group, tag=tag)
         except RuntimeError as problem:  # the connection is known to be gone already
             raise self._faults.verdict(
-                peer=edge.stage,
+                peer=peer,
                 step=step,
                 what="the header to be taken",
                 late=False,
@@ -64,21 +66,19 @@ class HeaderChannel:
             raise RuntimeError("isend gave no work although this rank is in the group")
         return work
 
-    def _settle_one(self, edge: Edge) -> None:
+    def _settle_one(self) -> None:
         step, works = self._under_way.popleft()
         while works:
-            work, _ = works.pop()
-            self._faults.wait_on_host(
-                work, peer=edge.stage, step=step, what="the header to be taken"
-            )
+            peer, work, _ = works.pop()
+            self._faults.wait_on_host(work, peer=peer, step=step, what="the header to be taken")
 
     def settle(self) -> None:
         """Wait until every header was taken."""
-        while self._under_way and self._outgoing is not None:
-            self._settle_one(self._outgoing)
+        while self._under_way:
+            self._settle_one()
 
     def receive(self, step: int) -> Header:
-        """The next header of the rank before, passed on already. Raises PeerError kinds."""
+        """The next header, passed on already. Raises PeerError kinds."""
         numbers = torch.empty(header_size(self._columns), dtype=torch.int64)
         self._take(numbers, _NUMBERS, step)
         note = None
@@ -90,18 +90,18 @@ class HeaderChannel:
         return header
 
     def _take(self, into: Tensor, tag: int, step: int) -> None:
-        edge = self._incoming
-        if edge is None:
-            raise RuntimeError("the first rank receives no header")
+        peer = self._incoming
+        if peer is None:
+            raise RuntimeError("a rank that chooses receives no header")
         try:
-            work = dist.irecv(into, src=edge.peer, group=self._group, tag=tag)
+            work = dist.irecv(into, src=peer, group=self._group, tag=tag)
         except RuntimeError as problem:
             raise self._faults.verdict(
-                peer=edge.stage, step=step, what="the header", late=False, why=reason_of(problem)
+                peer=peer, step=step, what="the header", late=False, why=reason_of(problem)
             ) from None
         if work is None:
             raise RuntimeError("irecv gave no work although this rank is in the group")
-        self._faults.wait_on_host(work, peer=edge.stage, step=step, what="the header")
+        self._faults.wait_on_host(work, peer=peer, step=step, what="the header")
 
     def drop(self) -> None:
         """Forget what is under way: see Note [a failure cascades] in ``faults``."""

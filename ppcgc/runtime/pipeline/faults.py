@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import torch.distributed as dist
@@ -106,6 +106,17 @@ class Faults:
         if known is None:
             failure = self._of(peer, step, what, late=late, why=why)
             known = self.board.publish(failure)
+        return known.error()
+
+    def absent(
+        self, peers: Sequence[int], *, step: int, what: str, late: bool, why: str
+    ) -> PeerError:
+        """As ``verdict``, where any of ``peers`` may be the one that was waited for."""
+        known = self.board.failure()
+        if known is None:
+            rank = self.board.silent(peers)
+            detail = f"rank {self.board.rank} waited for it in {what} ({why})"
+            known = self.board.publish(Failure(rank=rank, step=step, what=detail, late=late))
         return known.error()
 
     def _of(self, peer: int, step: int, what: str, *, late: bool, why: str) -> Failure:

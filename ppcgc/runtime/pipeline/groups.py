@@ -7,19 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 import torch.distributed as dist
 
 from ppcgc.runtime.errors import BuildError, PeerError
 
+if TYPE_CHECKING:
+    from ppcgc.runtime.pipeline.team import Team
+
 Group: TypeAlias = Any  # dist.ProcessGroup; new_group is typed to give a marker to non-members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """One end of a hand-off: the group of the two, the other's number in the world and the stage.
+    """One end of a hand-off: the group of the two, and the other's number in the world.
 
     ``captured`` is a group of its own for what is captured: the order of messages outside of
     graphs must not depend on when a graph replays.
@@ -28,7 +32,6 @@ class Edge:
     group: Group
     captured: Group | None
     peer: int
-    stage: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,11 @@ class Lane:
     @property
     def size(self) -> int:
         return len(self.ranks)
+
+
+def aborts(groups: Sequence[Group]) -> list[Callable[[], None]]:
+    """What ends the calls that NCCL has on the GPU, of those groups that are NCCL's."""
+    return [group.abort for group in groups if dist.get_backend(group) == "nccl"]
 
 
 def own_lane(lanes: Sequence[Sequence[int]] | None) -> Lane:
@@ -69,52 +77,67 @@ def own_lane(lanes: Sequence[Sequence[int]] | None) -> Lane:
 class Groups:
     """What this rank uses of the groups. ``close`` is idempotent."""
 
-    control: Group
-    incoming: Edge | None
-    outgoing: Edge | None
+    control: Group = None  # of all ranks of the team
+    incoming: Edge | None = None
+    outgoing: Edge | None = None
+    joining: Group = None  # of the ranks of tp of this stage, for parts that travel apart
+    firsts: Group = None  # of the ranks that choose, where they choose together
 
     def made(self) -> list[Group]:
-        groups = [self.control]
+        groups = [self.control, self.joining, self.firsts]
         for edge in (self.incoming, self.outgoing):
             groups += [] if edge is None else [edge.group, edge.captured]
         return [group for group in groups if group is not None]
 
     def aborts(self) -> list[Callable[[], None]]:
         """What ends the messages that NCCL has on the GPU, which else would wait for ever."""
-        return [group.abort for group in self.made() if dist.get_backend(group) == "nccl"]
+        return aborts(self.made())
 
     def close(self) -> None:
         """Drop the groups: see Note [a failure cascades] in ``faults``."""
         made = self.made()
-        self.control = self.incoming = self.outgoing = None
+        self.control = self.incoming = self.outgoing = self.joining = self.firsts = None
         for group in made:
             if dist.is_initialized():
                 dist.destroy_process_group(group)
 
 
 def open_groups(
-    lanes: Sequence[Sequence[int]], own: Lane, device: torch.device, timeout: float, captured: bool
+    teams: Sequence[Team],
+    device: torch.device,
+    timeout: float,
+    *,
+    captured: bool,
+    scattered: bool,
 ) -> Groups:
-    """Make the groups of every lane, in one order on all ranks of the world; keep our own.
+    """Make the groups of every team, in one order on all ranks of the world; keep our own.
 
-    Raises PeerError when a rank does not come, or is gone.
+    ``captured`` asks for a second group on each edge, ``scattered`` for one of the ranks of tp of
+    each stage. Raises PeerError when a rank does not come, or is gone.
     """
     backend = "nccl" if device.type == "cuda" else "gloo"
     limit = timedelta(seconds=timeout)
-    mine = Groups(control=None, incoming=None, outgoing=None)
-    for lane in lanes:
-        control = _new(list(lane), "gloo", limit)
-        ours = tuple(lane) == own.ranks
-        if ours:
+    me, mine = dist.get_rank(), Groups()
+    for team in teams:
+        control = _new(list(team.ranks), "gloo", limit)
+        if me in team.ranks:
             mine.control = control
-        for at in range(len(lane) - 1):
-            pair = [lane[at], lane[at + 1]]
-            group = _new(pair, backend, limit)
-            inside = _new(pair, backend, limit) if captured else None
-            if ours and own.stage == at:
-                mine.outgoing = Edge(group=group, captured=inside, peer=pair[1], stage=at + 1)
-            if ours and own.stage == at + 1:
-                mine.incoming = Edge(group=group, captured=inside, peer=pair[0], stage=at)
+        for lane in team.lanes:
+            for pair in pairwise(lane):
+                group = _new(list(pair), backend, limit)
+                inside = _new(list(pair), backend, limit) if captured else None
+                if pair[0] == me:
+                    mine.outgoing = Edge(group=group, captured=inside, peer=pair[1])
+                if pair[1] == me:
+                    mine.incoming = Edge(group=group, captured=inside, peer=pair[0])
+        for ranks in team.of_tp() if scattered else ():
+            joining = _new(list(ranks), backend, limit)
+            if me in ranks:
+                mine.joining = joining
+        if len(team.firsts) > 1:
+            firsts = _new(list(team.firsts), "gloo", limit)
+            if me in team.firsts:
+                mine.firsts = firsts
     return mine
 
 

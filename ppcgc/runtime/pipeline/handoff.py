@@ -9,15 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import first_rows
+from ppcgc.runtime.arena import first_rows, view_bytes
+from ppcgc.runtime.carried import Tensors
 from ppcgc.runtime.errors import BuildError
+from ppcgc.runtime.parallel import ALONE
 from ppcgc.runtime.pipeline.layout import (
     BlockArena,
     Extents,
     Layout,
+    Wire,
     block_bytes,
     layout_of,
-    wire_bytes,
+    wire_of,
 )
 from ppcgc.runtime.place import Place
 from ppcgc.runtime.stage import StageRunner
@@ -25,50 +28,65 @@ from ppcgc.runtime.stage_kinds import LaterStage
 from ppcgc.runtime.views import Boundary
 
 AnyRunner = StageRunner[Any, Any, Any, Any, Any, Any]
-Buffers = Callable[[Any, Any, Any], object]
+AnyTensors = Tensors[Any, Any]
 
 
 class Side:
     """One side of a runner: the layout of every bucket, and what a step's rows are in it."""
 
-    def __init__(self, prefix: str, buffers: Buffers, runner: AnyRunner) -> None:
-        self._prefix = prefix
-        self._buffers = buffers
+    def __init__(self, carried: AnyTensors, runner: AnyRunner) -> None:
+        self._carried = carried
         self._device = runner.device
-        self._full = runner.full
+        tp = getattr(runner.dims, "tp", ALONE)
+        self._rank, self._ranks = tp.rank, tp.size
+        self.scattered = carried.scattered if self._ranks > 1 else frozenset()
         self.layouts: dict[Extents, Layout] = {
-            padded: layout_of(buffers, padded) for padded in runner.buckets
+            padded: layout_of(carried.in_bucket(padded), self.scattered)
+            for padded in runner.buckets
         }
-        self._sizes: dict[tuple[Extents, Extents], int] = {}
+        self._wires: dict[tuple[Extents, Extents], Wire] = {}
 
     @property
     def nbytes(self) -> int:
         """Bytes of a block that every bucket fits into."""
-        return max(map(block_bytes, self.layouts.values()))
+        return max(map(self._block_bytes, self.layouts.values()))
 
-    def wire_bytes(self, padded: Extents, live: Extents) -> int:
-        """Bytes of a bucket's block that travel for so many live rows."""
-        size = self._sizes.get((padded, live))
-        if size is None:
-            if len(self._sizes) > 65_536:
-                self._sizes.clear()
-            size = wire_bytes(self.layouts[padded], layout_of(self._buffers, live))
-            self._sizes[padded, live] = size
-        return size
+    def _block_bytes(self, layout: Layout) -> int:
+        return block_bytes(layout, self.scattered, self._ranks)
+
+    def _live(self, live: Extents, padded: Extents | None) -> Layout:
+        return layout_of(self._carried.in_step(live, padded), self.scattered)
+
+    def wire(self, padded: Extents, live: Extents) -> Wire:
+        """What travels of a bucket's block for so many live rows."""
+        wire = self._wires.get((padded, live))
+        if wire is None:
+            if len(self._wires) > 65_536:
+                self._wires.clear()
+            wire = self._wire(self.layouts[padded], self._live(live, padded))
+            self._wires[padded, live] = wire
+        return wire
+
+    def eager_wire(self, live: Extents) -> Wire:
+        """What travels of the block of an eager step."""
+        layout = self._live(live, None)
+        return self._wire(layout, layout)
+
+    def _wire(self, padded: Layout, live: Layout) -> Wire:
+        return wire_of(padded, live, self.scattered, self._rank, self._ranks)
 
     def fresh(self, live: Extents) -> tuple[Tensor, Any]:
         """A new block for an eager step, and its keys, live rows only."""
-        layout = layout_of(self._buffers, live)
-        block = torch.empty(block_bytes(layout), dtype=torch.uint8, device=self._device)
-        arena = BlockArena(self._device, {self._prefix: block}, {self._prefix: {live: layout}})
-        arena.lay_out(live)
-        return block, self._buffers(arena, live, live)
+        layout = self._live(live, None)
+        block = torch.empty(self._block_bytes(layout), dtype=torch.uint8, device=self._device)
+        keys = {e.key: view_bytes(block, e.offset, e.shape, e.dtype) for e in layout}
+        return block, self._carried.held(keys)
 
-    def live_views(self, slots: Any, live: Extents) -> Any:
+    def live_views(self, slots: Any, live: Extents, padded: Extents) -> Any:
         """The live rows of a bucket's own slots."""
         views = {}
-        for entry in layout_of(self._buffers, live):
-            views[entry.key] = first_rows(slots[entry.key], entry.shape)
+        for info in self._carried.in_step(live, padded):
+            views[info.name] = first_rows(slots[info.name], info.shape)
         return replace(slots, **views)  # a key that this cut does not have stays None
 
     def pack(self, boundary: Boundary, live: Extents) -> Tensor:
@@ -100,13 +118,9 @@ class HandOff:
             )
         self.runner = runner
         self.kind: Callable[..., Any] = type(next(iter(runner.buckets)))
-        self.takes = (
-            Side("received", runner.incoming.buffers, runner)
-            if isinstance(runner, LaterStage)
-            else None
-        )
+        self.takes = Side(runner.incoming, runner) if isinstance(runner, LaterStage) else None
         hands_on = runner.place in (Place.FIRST, Place.MIDDLE)
-        self.hands = Side("handed", runner.outputs.buffers, runner) if hands_on else None
+        self.hands = Side(runner.outputs, runner) if hands_on else None
 
     def place(self, incoming: Tensor | None, outgoing: Tensor | None) -> None:
         """Let the runner's boundary slots and results lie in these blocks, before capture."""

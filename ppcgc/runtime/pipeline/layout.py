@@ -10,14 +10,15 @@ Note [one block for a boundary]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from ppcgc.runtime.arena import DeviceArena, Number, aligned, bytes_of_shape, view_bytes
+from ppcgc.runtime.carried import TensorInfo
 
 Extents: TypeAlias = tuple[int, ...]
 
@@ -42,52 +43,74 @@ class Entry:
 Layout: TypeAlias = tuple[Entry, ...]
 
 
-class _Measuring(DeviceArena):
-    """Allocates nothing, notes what is asked for."""
-
-    def __init__(self) -> None:
-        super().__init__(torch.device("meta"))
-        self.entries: dict[str, Entry] = {}
-        self.end = 0
-
-    def rows(
-        self,
-        name: str,
-        shape: tuple[int, ...],
-        full: tuple[int, ...],
-        dtype: torch.dtype,
-        initial: Number = 0,
-    ) -> Tensor:
-        entry = Entry(name.partition(".")[2], self.end, tuple(shape), dtype)
-        self.entries[name] = entry
-        self.end += aligned(entry.nbytes)
-        return torch.empty(shape, dtype=dtype, device="meta")
-
-
-def layout_of(buffers: Callable[[DeviceArena, Any, Any], object], rows: Extents) -> Layout:
-    """How the keys that ``buffers`` makes for these rows lie in a block, in declared order."""
-    arena = _Measuring()
-    buffers(arena, rows, rows)
-    return tuple(arena.entries.values())
-
-
-def block_bytes(layout: Layout) -> int:
-    """Bytes of a block with this layout."""
-    return max((entry.offset + aligned(entry.nbytes) for entry in layout), default=0)
+def layout_of(tensors: Sequence[TensorInfo], scattered: frozenset[str] = frozenset()) -> Layout:
+    """How these tensors lie in a block: as declared, those that travel in parts at the end."""
+    entries: list[Entry] = []
+    end = 0
+    for tensor in sorted(tensors, key=lambda tensor: tensor.name in scattered):
+        entries.append(Entry(tensor.name, end, tuple(tensor.shape), tensor.dtype))
+        end += aligned(entries[-1].nbytes)
+    return tuple(entries)
 
 
 def wire_bytes(padded: Layout, live: Layout) -> int:
-    """Bytes of a padded block up to the last live row of its last key.
+    """Where the last live row of the last key ends in a padded block.
 
     A key that carries its axis elsewhere than in the first dimension travels whole.
     """
     if not padded:
         return 0
+    if not any(entry.nbytes for entry in live):
+        return padded[0].offset
     last, rows = padded[-1], live[-1]
-    if rows.nbytes == 0 and len(padded) == 1:
-        return 0
     whole = last.shape[1:] != rows.shape[1:]
     return last.offset + (last.nbytes if whole else rows.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The bytes of a block that a rank sends in a step, and the next receives, as slices.
+
+    Note [parts join where they lie]
+        Of keys that all ranks of tp hold alike, each rank sends an equal part of the bytes, cut
+        without a thought for rows. The next stage receives its own part in place and gathers the
+        others beside it, over its fast links; ``joined`` is the range that is gathered. What lies
+        past the last live row is never trusted, whoever it came from.
+    """
+
+    pieces: tuple[slice, ...]
+    joined: slice | None = None
+
+
+def wire_of(
+    padded: Layout, live: Layout, scattered: frozenset[str], rank: int = 0, ranks: int = 1
+) -> Wire:
+    """What one of ``ranks`` sends of a block with so many live rows."""
+    first = sum(entry.key not in scattered for entry in padded) if ranks > 1 else len(padded)
+    pieces = []
+    whole = wire_bytes(padded[:first], live[:first])
+    if whole:
+        pieces.append(slice(0, whole))
+    if first == len(padded):
+        return Wire(tuple(pieces))
+    start = padded[first].offset
+    part = _part(wire_bytes(padded[first:], live[first:]) - start, ranks)
+    if not part:
+        return Wire(tuple(pieces))
+    pieces.append(slice(start + rank * part, start + (rank + 1) * part))
+    return Wire(tuple(pieces), slice(start, start + ranks * part))
+
+
+def _part(nbytes: int, ranks: int) -> int:
+    """An equal part of so many bytes, rounded up to the alignment."""
+    return aligned(-(-nbytes // ranks))
+
+
+def block_bytes(layout: Layout, scattered: frozenset[str] = frozenset(), ranks: int = 1) -> int:
+    """Bytes of a block with this layout, with room for the parts of ``ranks``."""
+    end = max((entry.offset + aligned(entry.nbytes) for entry in layout), default=0)
+    wire = wire_of(layout, layout, scattered, 0, ranks)
+    return end if wire.joined is None else max(end, wire.joined.stop)
 
 
 class BlockArena(DeviceArena):

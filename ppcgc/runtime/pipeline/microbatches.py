@@ -46,10 +46,15 @@ class Microbatched(nn.Module):
             raise MicrobatchError(
                 f"{runner}: rows by axis {dict(rows)}; give {', '.join(kind._fields)}"
             ) from problem
+        if runner.outputs.split or (isinstance(runner, LaterStage) and runner.incoming.split):
+            raise MicrobatchError(
+                f"{runner}: its boundary is split over ranks of tp, whose live rows are no equal "
+                "parts; a schedule has one shape for all: hand it over with a `Pipeline`"
+            )
         self._batches: list[Any] = []
         self._next = 0
         self._takes = (
-            layout_of(runner.incoming.buffers, self.rows) if isinstance(runner, LaterStage) else ()
+            layout_of(runner.incoming.table(self.rows)) if isinstance(runner, LaterStage) else ()
         )
         self._slots = [
             runner.outputs.buffers(DeviceArena(runner.device), self.rows, self.rows)

@@ -14,12 +14,20 @@ from ppcgc.runtime.errors import AgreementError, BuildError, NotCapturedError, P
 from ppcgc.runtime.pipeline.agreement import agree, terms_of
 from ppcgc.runtime.pipeline.board import Board, Failure, own_store
 from ppcgc.runtime.pipeline.channel import HeaderChannel
+from ppcgc.runtime.pipeline.collectives import Collectives, groups_of
 from ppcgc.runtime.pipeline.faults import Faults
-from ppcgc.runtime.pipeline.groups import Groups, open_groups, own_lane
+from ppcgc.runtime.pipeline.groups import Groups, aborts, open_groups, own_lane
 from ppcgc.runtime.pipeline.handoff import AnyRunner, HandOff
 from ppcgc.runtime.pipeline.outbox import Outbox
+from ppcgc.runtime.pipeline.shared_choice import SharedChoice
 from ppcgc.runtime.pipeline.steps import Steps
-from ppcgc.runtime.pipeline.transport import Transport, check_transports, open_transport
+from ppcgc.runtime.pipeline.team import find_teams, spot_of
+from ppcgc.runtime.pipeline.transport import (
+    Transport,
+    check_scattered,
+    check_transports,
+    open_transport,
+)
 from ppcgc.runtime.pipeline.transport.base import Queued
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 from ppcgc.runtime.pipeline.watch import BreakOff
@@ -49,32 +57,38 @@ class OpenPipeline:
         self._device = runners[0].device
         self._numbers = {runner.runner: number for number, runner in enumerate(runners)}
         self._names = [transport or runner.transport for runner in runners]
-        self._board = Board(
-            store or own_store(),
-            f"ppcgc/{next(_opened)}/{lane.number}",
-            rank=self.rank,
-            size=self.size,
-            timeout=timeout,
-        )
+        me, store, name = lane.ranks[lane.stage], store or own_store(), f"ppcgc/{next(_opened)}"
+        world = range(sum(map(len, lanes or [lane.ranks])))
+        self._board = Board(store, name, rank=me, members=world, timeout=timeout)
         self._faults = Faults(self._board, timeout)
-        self._groups = Groups(control=None, incoming=None, outgoing=None)
+        self._groups = Groups()
         self._break_off = BreakOff()
         self._failed: str | None = None
         self._closed = self._connected = self._captured = False
         try:
+            teams = find_teams(self._board, lanes or [lane.ranks], lane, spot_of(runners))
+            number, team = next((n, t) for n, t in enumerate(teams) if t.own is not None)
+            self._team = team
+            if len(teams) > 1:
+                name, members = f"{name}/{number}", team.ranks
+                self._board = Board(store, name, rank=me, members=members, timeout=timeout)
+                self._faults = Faults(self._board, timeout)
             self._handoffs = [HandOff(runner) for runner in runners]
             for runner in runners:
-                runner.among_ranks = lane.size > 1
+                runner.among_ranks = len(team.ranks) > 1
             check_transports(self._names, self._device)
-            self.fingerprint = agree(self._board, terms_of(self._handoffs, self._names))
+            scattered = check_scattered(self._handoffs, self._names)
+            terms = terms_of(self._handoffs, self._names)
+            self.fingerprint = agree(self._board, terms, team.lanes)
             self._groups = open_groups(
-                lanes if lanes is not None else [lane.ranks],
-                lane,
+                teams,
                 self._device,
                 timeout,
                 captured="captured" in self._names,
+                scattered=scattered,
             )
             self._break_off.add(self._groups.aborts())
+            self._break_off.add(aborts(groups_of(runners[0].dims)))
             if self._device.type == "cuda":
                 self._faults.watch(self._break_off.start)
             self._connect(in_flight)
@@ -95,16 +109,31 @@ class OpenPipeline:
         for handoff in self._handoffs:
             handoff.place(self._incoming, self._outgoing)
         self._outbox = Outbox(in_flight, outgoing, self._device)
+        columns = max(len(next(iter(runner.buckets))) for runner in self._runners)
+        team, me = self._team, self._board.rank
         self._channel = HeaderChannel(
             self._groups.control,
-            self._groups.incoming,
-            self._groups.outgoing,
+            *team.headers(me),
             self._faults,
-            columns=max(len(next(iter(runner.buckets))) for runner in self._runners),
+            columns=columns,
             ahead=in_flight,
         )
+        self._collectives = Collectives(
+            groups_of(self._runners[0].dims),
+            self._groups.joining,
+            team.meets,
+            self._faults,
+            self._device,
+        )
+        shared = None
+        if self._groups.firsts is not None:
+            chosen = (self._groups.firsts, team.firsts, self._runners, self._faults)
+            shared = SharedChoice(*chosen, columns=columns)
         self._steps = Steps(
-            rank=self.rank,
+            rank=me,
+            first=team.first,
+            collectives=self._collectives,
+            shared=shared,
             last=self.rank == self.size - 1,
             handoffs=self._handoffs,
             transports=[self._transports[name] for name in self._names],
@@ -139,7 +168,7 @@ class OpenPipeline:
         text = f"{type(problem).__name__}: {problem}"
         self._failed = str(problem) if isinstance(problem, PeerError) else text
         if not isinstance(problem, PeerError | AgreementError):  # an agreement fails on all alike
-            own = Failure(rank=self.rank, step=self.step, what=text.splitlines()[0])
+            own = Failure(rank=self._board.rank, step=self.step, what=text.splitlines()[0])
             with suppress(PeerError):  # the store is gone too: the others see that for themselves
                 self._board.publish(own)
         self._let_go()
@@ -156,7 +185,7 @@ class OpenPipeline:
             self._channel.drop()
             self._outbox.drop()
         self._faults.end_watch()
-        if self._break_off.finished(self._faults.timeout):
+        if self._break_off.finished(self._board.timeout):
             self._groups.close()
 
     def close(self) -> None:
@@ -179,9 +208,10 @@ class OpenPipeline:
 
     def _drain(self) -> None:
         """Wait for what is queued on the GPU. Raises PeerError kinds."""
-        edge = self._groups.incoming or self._groups.outgoing
-        if self._device.type == "cuda" and edge is not None:
-            Queued(self._faults, edge, self.step, self._device).confirm()
+        edges = (self._groups.incoming, self._groups.outgoing)
+        peers = (*(edge.peer for edge in edges if edge is not None), *self._team.meets)
+        if self._device.type == "cuda" and peers:
+            Queued(self._faults, peers[0], self.step, self._device).confirm()
 
     def __enter__(self) -> Self:
         return self

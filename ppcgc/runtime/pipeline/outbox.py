@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.pipeline.layout import Wire
 from ppcgc.runtime.pipeline.transport import Transfer, Transport
 
 
@@ -21,7 +22,7 @@ class Outbox:
     def __init__(self, slots: int, nbytes: int, device: torch.device) -> None:
         count = slots if slots > 1 else 0
         self._slots = [torch.empty(nbytes, dtype=torch.uint8, device=device) for _ in range(count)]
-        self._sends: list[tuple[Transfer, Tensor] | None] = [None] * max(1, slots)
+        self._sends: list[list[tuple[Transfer, Tensor]]] = [[] for _ in range(max(1, slots))]
         self._turn = 0
 
     @property
@@ -33,32 +34,37 @@ class Outbox:
         if not self._slots:
             self._settle(0)
 
-    def send(self, block: Tensor, transport: Transport, step: int) -> None:
-        """Send a block that the next step will overwrite. Raises PeerError kinds."""
+    def send(self, block: Tensor, wire: Wire, transport: Transport, step: int) -> None:
+        """Send of a block that the next step will overwrite. Raises PeerError kinds."""
         self._turn = turn = (self._turn + 1) % len(self._sends)
         self._settle(turn)
+        pieces = [block[piece] for piece in wire.pieces]
         if self._slots:
-            block = self._slots[turn][: block.numel()].copy_(block)
-        self._sends[turn] = (transport.send(block, step), block)
+            slot = self._slots[turn]
+            pieces = [
+                slot[where].copy_(piece) for where, piece in zip(wire.pieces, pieces, strict=True)
+            ]
+        self._sends[turn] = [(transport.send(piece, step), piece) for piece in pieces]
 
-    def send_own(self, block: Tensor, transport: Transport, step: int) -> None:
-        """Send a block that nobody will write again; it is kept until it has gone."""
+    def send_own(self, block: Tensor, wire: Wire, transport: Transport, step: int) -> None:
+        """Send of a block that nobody will write again; it is kept until it has gone."""
         self._turn = turn = (self._turn + 1) % len(self._sends)
         self._settle(turn)
-        self._sends[turn] = (transport.send(block, step), block)
+        pieces = [block[piece] for piece in wire.pieces]
+        self._sends[turn] = [(transport.send(piece, step), piece) for piece in pieces]
 
     def _settle(self, turn: int) -> None:
-        under_way, self._sends[turn] = self._sends[turn], None
-        if under_way is not None:
-            under_way[0].wait()
+        under_way, self._sends[turn] = self._sends[turn], []
+        for transfer, _ in under_way:
+            transfer.wait()
 
     def settle(self, *, on_host: bool = False) -> None:
         """Wait for all sends; ``on_host`` until they have really gone."""
         for turn, under_way in enumerate(self._sends):
-            if under_way is not None and on_host:
-                under_way[0].confirm()
+            for transfer, _ in under_way if on_host else ():
+                transfer.confirm()
             self._settle(turn)
 
     def drop(self) -> None:
         """Forget what is under way: see Note [a failure cascades] in ``faults``."""
-        self._sends = [None] * len(self._sends)
+        self._sends = [[] for _ in self._sends]

@@ -34,7 +34,9 @@ class Pipeline(OpenPipeline):
     second more to find out who is at fault). On GPUs a hand-off that has not happened a second
     after that ends the pipeline too, wherever the host is then (see ``watch``). ``lanes`` are lists
     of ranks, one for each pipeline of the world, in the order of their stages: one pipeline of all
-    ranks by default.
+    ranks by default. Where the runners were built for ranks of tp or dp, each of these has its own
+    lane; those that meet in collectives take every step together (see ``team``), and the first
+    rank of tp chooses for all.
 
     Opening it compares the ranks: AgreementError, on all of them, names two that differ and both
     values. Other errors: BuildError without a process group, TransportError, HandOffTimeoutError
@@ -55,8 +57,14 @@ class Pipeline(OpenPipeline):
             self._board.exchange("start of the capture", "capture")
             for transport in (self._messages, *self._transports.values()):
                 transport.warm_up()
+            self._collectives.warm_up()
             self.dropped = capture_together(
-                self._runners, self._board, self._body, share=share, progress=progress
+                self._runners,
+                self._board,
+                self._body,
+                self._collectives.watched,
+                share=share,
+                progress=progress,
             )
             self._captured = True
         except BaseException as problem:
@@ -125,10 +133,9 @@ class Pipeline(OpenPipeline):
         number = self._numbers.get(runner)
         if number is None:
             raise BuildError(f"no runner {runner!r}: this rank has {', '.join(self._numbers)}")
-        step = self._steps.lead if self.rank == 0 else self._steps.follow
         try:
             self._faults.check()
-            outputs = step(number, batch)
+            outputs = self._steps.run(number, batch)
             self._faults.check()
         except Refused as refusal:
             self._steps.step += 1
@@ -158,7 +165,7 @@ class Pipeline(OpenPipeline):
         try:
             self._faults.check()
             self._outbox.settle(on_host=True)
-            if self.rank == 0:
+            if self._steps.leads:
                 self._channel.send(Header(step=self.step, runner=0, path=Path.END))
             else:
                 self._steps.agreed(self._channel.receive(self.step), None)

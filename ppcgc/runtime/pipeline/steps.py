@@ -1,4 +1,4 @@
-"""One step of a rank: the first chooses and sends a header, later ranks follow it."""
+"""One step of a rank: the first chooses and sends a header, the others follow it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from typing import Any
 from torch import Tensor
 
 from ppcgc.runtime.choice import Choice
-from ppcgc.runtime.errors import DisagreementError, PpcgcError, SourceError, StepRefusedError
+from ppcgc.runtime.errors import (
+    DisagreementError,
+    PeerError,
+    PpcgcError,
+    SourceError,
+    StepRefusedError,
+)
 from ppcgc.runtime.pipeline.channel import HeaderChannel
+from ppcgc.runtime.pipeline.collectives import Collectives
 from ppcgc.runtime.pipeline.handoff import HandOff, Side
 from ppcgc.runtime.pipeline.header import Header, Path
+from ppcgc.runtime.pipeline.layout import Wire
 from ppcgc.runtime.pipeline.outbox import Outbox
+from ppcgc.runtime.pipeline.shared_choice import SharedChoice
 from ppcgc.runtime.pipeline.transport import Transfer, Transport
 
 
@@ -27,13 +36,15 @@ class Steps:
     """The steps of one rank, over what its pipeline has connected.
 
     ``messages`` carries eager steps; ``transports`` has the transport of each runner's replays,
-    ``incoming`` and ``outgoing`` are the blocks that its buckets lie in.
+    ``incoming`` and ``outgoing`` are the blocks that its buckets lie in. ``first`` is the rank
+    that chooses; with ``shared`` it does so together with those of other batches.
     """
 
     def __init__(
         self,
         *,
         rank: int,
+        first: int,
         last: bool,
         handoffs: list[HandOff],
         transports: list[Transport],
@@ -42,20 +53,32 @@ class Steps:
         outbox: Outbox,
         incoming: Tensor | None,
         outgoing: Tensor | None,
+        collectives: Collectives,
+        shared: SharedChoice | None,
     ) -> None:
-        self.rank, self.last = rank, last
+        self.rank, self.first, self.last = rank, first, last
         self.handoffs, self.transports, self.messages = handoffs, transports, messages
         self.channel, self.outbox = channel, outbox
         self.incoming, self.outgoing = incoming, outgoing
+        self.collectives, self.shared = collectives, shared
         self.step = 0
 
+    def run(self, number: int, batch: Any) -> Any:
+        """One step. Raises Refused for a batch that no rank has run."""
+        return self.lead(number, batch) if self.leads else self.follow(number, batch)
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == self.first
+
     def lead(self, number: int, batch: Any) -> Any:
-        """The first rank's step. Raises Refused before anything was sent but that."""
+        """The step of the rank that chooses. Raises Refused before anything was sent but that."""
         runner = self.handoffs[number].runner
         try:
-            live, choice = runner.decide(batch)
-            begun = runner.begin_as(batch, None, live, choice, in_graph=True)
+            live, choice, begun = self._chosen(number, batch)
         except PpcgcError as problem:
+            if isinstance(problem, PeerError | DisagreementError):
+                raise
             note = f"{type(problem).__name__}: {problem}"
             self.channel.send(Header(step=self.step, runner=number, path=Path.REFUSED, note=note))
             raise Refused(problem) from problem
@@ -71,17 +94,38 @@ class Steps:
             )
         )
         self.outbox.before_step()
-        outputs = runner.finish(begun)
+        with self.collectives.watched(self.step):
+            outputs = runner.finish(begun)
         if choice.padded is not None:
             self.transports[number].replayed(self.step)
+        self.collectives.queued(self.step)
         return self._hand_on(number, live, choice, outputs)
 
+    def _chosen(self, number: int, batch: Any) -> tuple[Any, Choice[Any], Any]:
+        """Live counts, the choice, and the step that is begun with it."""
+        runner = self.handoffs[number].runner
+        if self.shared is None:
+            live, choice = runner.decide(batch)
+            return live, choice, runner.begin_as(batch, None, live, choice, in_graph=True)
+        try:
+            live, choice = runner.decide(batch)
+            begun = runner.begin_as(batch, None, live, choice, in_graph=True)
+        except PpcgcError as problem:
+            self.shared.refuse(self.step, number, problem)
+            raise
+        agreed = self.shared.choose(self.step, number, live, choice)
+        if agreed is not choice:
+            begun = runner.begin_as(batch, None, live, agreed, in_graph=True)
+        return live, agreed, begun
+
     def follow(self, number: int, batch: Any) -> Any:
-        """A later rank's step. Raises Refused when the first rank refused the batch."""
+        """The step of any other rank. Raises Refused when the first rank refused the batch."""
         header = self.channel.receive(self.step)
         if header.path is Path.REFUSED:
             raise Refused(
-                StepRefusedError(f"rank 0 refused the batch of step {self.step}: {header.note}")
+                StepRefusedError(
+                    f"rank {self.first} refused the batch of step {self.step}: {header.note}"
+                )
             )
         self.agreed(header, number)
         handoff = self.handoffs[number]
@@ -100,8 +144,9 @@ class Steps:
         if header.step != self.step or said != number:
             theirs, mine = self._doing(said), self._doing(number)
             raise DisagreementError(
-                f"step {self.step}: rank 0 is at {theirs} (its step {header.step}), rank "
-                f"{self.rank} at {mine}; call all ranks with the same batches in the same order"
+                f"step {self.step}: rank {self.first} is at {theirs} (its step {header.step}), "
+                f"rank {self.rank} at {mine}; call all ranks with the same batches in the same "
+                "order"
             )
 
     def _doing(self, number: int | None) -> str:
@@ -116,45 +161,52 @@ class Steps:
             raise SourceError(f"rank {self.rank}, step {self.step}: {problem}") from problem
         if own != live:
             raise DisagreementError(
-                f"step {self.step}: rank 0 has a batch of {live}, rank {self.rank} one of {own}; "
-                "call all ranks with the same batches in the same order"
+                f"step {self.step}: rank {self.first} has a batch of {live}, rank {self.rank} one "
+                f"of {own}; call all ranks with the same batches in the same order"
             )
         absent = runner.inputs.absent(batch)
         if absent is not None and choice.padded is not None:
             raise DisagreementError(
                 f"step {self.step}: slot {absent} is absent on rank {self.rank}, which wants an "
-                "eager step, but rank 0 chose a replay; give all ranks what the spec reads"
+                f"eager step, but rank {self.first} chose a replay; give all ranks what the spec "
+                "reads"
             )
 
     def _take_and_run(self, number: int, batch: Any, live: Any, choice: Choice[Any]) -> Any:
-        runner, handoff = self.handoffs[number].runner, self.handoffs[number]
-        takes = handoff.takes
-        if takes is None or self.incoming is None:
-            raise RuntimeError("a rank after the first has a later stage")
-        transport: Transport = self.messages
-        coming: Transfer | None = None
-        if choice.padded is None:
+        runner, takes = self.handoffs[number].runner, self.handoffs[number].takes
+        padded = choice.padded
+        transport = self.messages if padded is None else self.transports[number]
+        boundary, wire, block = None, Wire(()), self.incoming
+        if takes is None:
+            pass  # a rank of the first stage that does not choose
+        elif padded is None:
+            wire = takes.eager_wire(live)
             block, boundary = takes.fresh(live)
         else:
-            transport = self.transports[number]
-            block = self.incoming[: takes.wire_bytes(choice.padded, live)]
-            boundary = takes.live_views(runner.table[choice.padded].boundary, live)
-        if block.numel() and not transport.in_graph:
-            coming = transport.receive(block, self.step)
+            wire = takes.wire(padded, live)
+            boundary = takes.live_views(runner.table[padded].boundary, live, padded)
+        coming: list[Transfer] = []
+        if block is not None and not transport.in_graph:
+            coming = [transport.receive(block[piece], self.step) for piece in wire.pieces]
         begun = runner.begin_as(batch, boundary, live, choice, in_graph=True)
         self.outbox.before_step()
-        if coming is not None and choice.padded is None:
-            coming.confirm()  # the model may read values on the host: only of bytes that have come
-        elif coming is not None:
-            coming.wait()
-        outputs = runner.finish(begun)
-        if coming is not None:
+        for transfer in coming:
+            if padded is None:
+                transfer.confirm()  # the model may read values on the host: only of what has come
+            else:
+                transfer.wait()
+        if block is not None and wire.joined is not None:
+            self.collectives.join(block[wire.joined], self.step)
+        with self.collectives.watched(self.step):
+            outputs = runner.finish(begun)
+        if coming:
             transport.release()
-        else:
-            coming = transport.replayed(self.step)
+        elif moved := transport.replayed(self.step):
+            coming = [moved]
+        self.collectives.queued(self.step)
         result = self._hand_on(number, live, choice, outputs)
-        if coming is not None and self.last:
-            coming.confirm()  # what is returned must rest on bytes that have come
+        for transfer in coming if self.last else ():
+            transfer.confirm()  # what is returned must rest on bytes that have come
         return result
 
     def _hand_on(self, number: int, live: Any, choice: Choice[Any], outputs: Any) -> Any:
@@ -162,14 +214,13 @@ class Steps:
         if hands is None:
             return outputs
         if choice.padded is None:
-            block = hands.pack(outputs, live)
-            if block.numel():
-                self.outbox.send_own(block, self.messages, self.step)
+            wire = hands.eager_wire(live)
+            if wire.pieces:
+                self.outbox.send_own(hands.pack(outputs, live), wire, self.messages, self.step)
             return None
-        transport = self.transports[number]
-        size = hands.wire_bytes(choice.padded, live)
-        if size and not transport.in_graph and self.outgoing is not None:
-            self.outbox.send(self.outgoing[:size], transport, self.step)
+        transport, wire = self.transports[number], hands.wire(choice.padded, live)
+        if wire.pieces and not transport.in_graph and self.outgoing is not None:
+            self.outbox.send(self.outgoing, wire, transport, self.step)
         return None
 
 
@@ -177,4 +228,5 @@ def part(block: Tensor | None, side: Side | None, padded: Any) -> Tensor | None:
     """What a replay moves by itself: a bucket's block up to its last padded row."""
     if block is None or side is None:
         return None
-    return block[: side.wire_bytes(padded, padded)]
+    pieces = side.wire(padded, padded).pieces
+    return block[pieces[0]] if pieces else block[:0]

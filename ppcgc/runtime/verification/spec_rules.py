@@ -11,6 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -130,9 +131,11 @@ def _computed(info: SlotInfo, shape: tuple[int, ...], dtype: torch.dtype, names:
     if not info.axes:
         values[...] = value_of(info.rule, names)
         return values
-    by_row = values.movedim(info.dim, 0)
-    for row in range(by_row.shape[0]):
-        by_row[row] = value_of(info.rule, names, row)
+    dims = info.dims or (info.dim,)
+    by_row = values.movedim(dims, tuple(range(len(dims))))
+    for numbers in product(*(range(by_row.shape[at]) for at in range(len(dims)))):
+        row = dict(zip(info.axes, numbers, strict=True))
+        by_row[numbers] = value_of(info.rule, names, row)
     return values
 
 
@@ -157,8 +160,11 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 _WORDS: Mapping[str, bool] = {"true": True, "false": False}
 
 
-def value_of(text: str, names: Names, row: int | None = None) -> Any:
-    """The value of an expression as the spec writes it. Raises Unread."""
+def value_of(text: str, names: Names, row: Mapping[str, int] | None = None) -> Any:
+    """The value of an expression as the spec writes it. Raises Unread.
+
+    ``row`` numbers the row of each axis.
+    """
     try:
         return _Evaluator(names, row).visit(ast.parse(text, mode="eval").body)
     except (SyntaxError, AttributeError, TypeError) as problem:
@@ -166,7 +172,7 @@ def value_of(text: str, names: Names, row: int | None = None) -> Any:
 
 
 class _Evaluator(ast.NodeVisitor):
-    def __init__(self, names: Names, row: int | None) -> None:
+    def __init__(self, names: Names, row: Mapping[str, int] | None) -> None:
         self._names = names
         self._row = row
 
@@ -184,7 +190,7 @@ class _Evaluator(ast.NodeVisitor):
             raise Unread(f"`{ast.unparse(node)}` is not known")
         match node.value.id:
             case "row" if self._row is not None:
-                return self._row
+                return self._row[node.attr]
             case "dims" | "live" | "padded" as kind:
                 return getattr(getattr(self._names, kind), node.attr)
             case "options" | "tp" | "dp" as kind:

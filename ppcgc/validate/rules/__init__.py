@@ -19,6 +19,7 @@ from ppcgc.validate.rules import (  # importing a topic registers its rules
     dispatch,
     dtypes,
     eligibility,
+    following,
     forward,
     graphs,
     groups,
@@ -50,6 +51,7 @@ __all__ = [
     "boundary",
     "buckets",
     "check",
+    "check_sizes",
     "choices",
     "coverage",
     "cuts",
@@ -57,6 +59,7 @@ __all__ = [
     "dispatch",
     "dtypes",
     "eligibility",
+    "following",
     "forward",
     "graphs",
     "groups",
@@ -87,3 +90,13 @@ def check(family: Family) -> list[Diagnostic]:
     """Every breach of every rule, in order of place."""
     found = [each for checked in checked_rules() for each in checked.diagnostics(family)]
     return in_order(found)
+
+
+# of sizes that follow from numbers of a build: too large, too small, none, too many
+_OF_SIZES = frozenset({"PPC316", "PPC318", "PPC322", "PPC324", "PPC325"})
+
+
+def check_sizes(family: Family) -> list[Diagnostic]:
+    """The same for the rules of sizes alone, for a family whose numbers are known now."""
+    rules = (checked for checked in checked_rules() if checked.rule.code in _OF_SIZES)
+    return in_order([each for checked in rules for each in checked.diagnostics(family)])

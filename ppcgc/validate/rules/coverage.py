@@ -15,7 +15,9 @@ from ppcgc.validate.rules.facts import (
     in_order,
     listed,
     lowered,
+    scalar_box,
 )
+from ppcgc.validate.rules.settling import settled
 from ppcgc.validate.rules.tables import table_of
 
 WIDEST_GAP = 4.0  # padded / live that is worth a warning where no max_padding bounds it
@@ -112,9 +114,10 @@ def _gap(rule: ListedBuckets, number: int, limit: float, stated: bool) -> Findin
 
 @checked("PPC322", "limit-unmet")
 def limit_unmet(family: Family) -> Iterator[Finding]:
-    """No batch can meet a limit.
+    """No batch can meet a limit, or all of them together.
 
-    **What.** Within the capacities of the axes the condition is never true.
+    **What.** Within the capacities of the axes the condition is never true; or each is, and no
+    bucket has a batch that meets all.
 
     **Why it hurts.** Every bucket would be pruned and every step refused.
 
@@ -134,14 +137,23 @@ def limit_unmet(family: Family) -> Iterator[Finding]:
     """
     box = {Ref(Symbol.LIVE, axis.name): (0, axis.max) for axis in family.axes}
     for runner in family.runners:
-        for limit in runner.limits:
-            if impossible(limit.expr, box):
-                yield Finding(
-                    limit.span,
-                    f"no batch can meet '{limit.text}' within the capacities "
-                    + listed(f"{axis.name} {axis.max}" for axis in family.axes),
-                    "change the limit or a capacity",
-                )
+        limits = settled(family, runner).limits
+        alone = [each for each in limits if impossible(each.expr, box | scalar_box(runner))]
+        if not alone and table_of(family, runner) == ():
+            yield Finding(
+                limits[0].span if limits else runner.span,
+                f"no batch of runner '{runner.name}' meets "
+                + listed(f"'{limit.text}'" for limit in limits)
+                + " in any bucket",
+                "change a limit, a capacity or the buckets",
+            )
+        for limit in alone:
+            yield Finding(
+                limit.span,
+                f"no batch can meet '{limit.text}' within the capacities "
+                + listed(f"{axis.name} {axis.max}" for axis in family.axes),
+                "change the limit or a capacity",
+            )
 
 
 @checked("PPC323", "bucket-unreachable", cases=(31,))

@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, product
 
-from ppcgc.expr.evaluate import EvaluationError
-from ppcgc.ir import BucketRule, EqualsBuckets, Family, PaddedBuckets, Runner
+from ppcgc.expr.evaluate import EvaluationError, MissingValueError
+from ppcgc.ir import (
+    BucketRule,
+    EqualsBuckets,
+    Family,
+    ListedBuckets,
+    MaxBucket,
+    PaddedBuckets,
+    Runner,
+)
 from ppcgc.plan.buckets import derived_rows, follow_order
 from ppcgc.resolve.sizes import circles
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import MOST_COMBINATIONS, bucket_of, follows, ladder, lowered
+from ppcgc.validate.rules.facts import (
+    MOST_COMBINATIONS,
+    asks_unkeyed,
+    bucket_of,
+    follows,
+    ladder,
+    lowered,
+    scalar_values,
+    scalars_in,
+)
+from ppcgc.validate.rules.settling import settled
 
 
 @checked("PPC314", "circular-buckets")
@@ -49,7 +67,7 @@ def circular_buckets(family: Family) -> Iterator[Finding]:
 def derived_from_nothing(family: Family) -> Iterator[Finding]:
     """A derived bucket names no other axis.
 
-    **What.** `equals` and `padded` follow another axis.
+    **What.** `equals` and `padded` follow another axis, or a scalar that differs between graphs.
 
     **Why it hurts.** A fixed number for live rows claims that every batch has that many.
 
@@ -68,12 +86,18 @@ def derived_from_nothing(family: Family) -> Iterator[Finding]:
     for runner in family.runners:
         for rule in runner.buckets:
             derived = isinstance(rule, EqualsBuckets | PaddedBuckets)
-            if derived and not follows(rule):
+            if derived and not follows(rule) and not _varying(runner, rule):
                 yield Finding(
                     rule.span,
                     f"buckets of '{rule.axis}' follow no other axis",
                     "write a list of sizes",
                 )
+
+
+def _varying(runner: Runner, rule: BucketRule) -> list[str]:
+    """The scalars that a size follows and that have more than one value in the key."""
+    names = scalars_in(rule)
+    return [s.name for s in runner.scalars if s.name in names and len(scalar_values(s)) > 1]
 
 
 @checked("PPC316", "derived-over-capacity", cases=(15, 29, 35))
@@ -104,7 +128,7 @@ def derived_over_capacity(family: Family) -> Iterator[Finding]:
     ```
     """
     for runner in family.runners:
-        yield from _derived_over(lowered(family, runner), runner)
+        yield from _derived_over(lowered(family, runner), settled(family, runner))
 
 
 def _derived_over(family: Family, runner: Runner) -> Iterator[Finding]:
@@ -112,8 +136,12 @@ def _derived_over(family: Family, runner: Runner) -> Iterator[Finding]:
     uses = {rule.axis: sorted(follows(rule)) for rule in runner.buckets}
     if circles(uses) or any(set(names) - set(uses) for names in uses.values()):
         return
+    if asks_unkeyed(runner):
+        return
     found: set[str] = set()
-    bases = {rule.axis: ladder(family, rule) for rule in runner.buckets if not follows(rule)}
+    own = (rule for rule in runner.buckets if isinstance(rule, ListedBuckets | MaxBucket))
+    bases = {rule.axis: ladder(family, rule) for rule in own}
+    bases |= {scalar.name: scalar_values(scalar) for scalar in runner.scalars}
     for sizes in islice(product(*bases.values()), MOST_COMBINATIONS):
         rows = dict(zip(bases, sizes, strict=True))
         for rule in follow_order(runner):
@@ -131,17 +159,23 @@ def _size_problem(
 ) -> tuple[str, str | None] | None:
     """What is wrong with the size that ``rows`` give the axis; adds the size to them."""
     axis, names = family.axis(rule.axis), sorted(follows(rule))
+    scalars = sorted(scalars_in(rule))
     try:
         size = rows[rule.axis] = derived_rows(rule, rows)
+    except MissingValueError:  # only a build knows it
+        rows[rule.axis] = 1
+        return None
     except EvaluationError as problem:
         return f"buckets of {rule.axis} have no size: {problem}", None
     if 1 <= size <= axis.max:
         return None
-    cause = " and ".join(f"bucket {rows[name]} of {name}" for name in names)
-    gives = f"{cause} {'gives' if len(names) == 1 else 'give'} {size} rows of {rule.axis}"
+    causes = [f"bucket {rows[name]} of {name}" for name in names]
+    causes += [f"value {rows[name]} of scalar {name}" for name in scalars]
+    gives = f"{' and '.join(causes)} give{'s' * (len(causes) == 1)} {size} rows of {rule.axis}"
     if size < 1:
         return gives, "a bucket has at least one row"
     return (
         f"{gives}, over its capacity {axis.max}",
-        f"raise 'max' of {rule.axis} to {size}, or shorten the buckets of {' or '.join(names)}",
+        f"raise 'max' of {rule.axis} to {size}, "
+        f"or shorten the {'buckets' if names else 'values'} of {' or '.join(names or scalars)}",
     )

@@ -6,12 +6,21 @@ from collections.abc import Iterator
 
 from ppcgc.expr.tree import Below, Expr, Name, Symbol
 from ppcgc.expr.walk import nodes, refs
-from ppcgc.ir import ComputedCount, ConfigDim, ExprDim, Family, KindIf, Runner
+from ppcgc.ir import (
+    ComputedCount,
+    ConfigDim,
+    EqualsBuckets,
+    ExprDim,
+    Family,
+    KindIf,
+    PaddedBuckets,
+    Runner,
+)
 from ppcgc.validate.rules.facts import expressions, slots, tensors
 
 
 def all_expressions(family: Family) -> Iterator[Expr]:
-    """Every expression that a spec holds; bucket sizes are constants by now."""
+    """Every expression that a spec holds; dims that are integers are put in by now."""
     yield from (dim.source.expr for dim in family.dims if isinstance(dim.source, ExprDim))
     yield from (state.rows for state in family.states)
     if not isinstance(family.pipeline.layer_count, ConfigDim):
@@ -32,6 +41,7 @@ def all_expressions(family: Family) -> Iterator[Expr]:
 
 
 def _of_runner(runner: Runner) -> Iterator[Expr]:
+    yield from (r.expr for r in runner.buckets if isinstance(r, EqualsBuckets | PaddedBuckets))
     yield from (limit.expr for limit in runner.limits)
     yield from (slot.when for slot in runner.slots if slot.when is not None)
     yield from (key.when for key in runner.boundary or () if key.when is not None)

@@ -34,6 +34,8 @@ from ppcgc.ir import (
     Scalar,
     Slot,
 )
+from ppcgc.plan.buckets import scalar_ranges
+from ppcgc.plan.intervals import Interval
 from ppcgc.plan.stages import places_of
 from ppcgc.resolve.constants import constants
 
@@ -119,6 +121,27 @@ def follows(rule: BucketRule) -> frozenset[str]:
     return frozenset()
 
 
+def scalars_in(rule: BucketRule) -> frozenset[str]:
+    """The scalars that a derived bucket rule names."""
+    if isinstance(rule, EqualsBuckets | PaddedBuckets):
+        return scalars_of(rule.expr)
+    return frozenset()
+
+
+def asks_unkeyed(runner: Runner) -> bool:
+    """Does a size or a limit name a scalar that no graph has a value for?"""
+    named = frozenset[str]().union(
+        *(scalars_in(rule) for rule in runner.buckets),
+        *(scalars_of(limit.expr) for limit in runner.limits),
+    )
+    return any(s.name in named and isinstance(s.mode, FreeScalar) for s in runner.scalars)
+
+
+def scalars_of(expr: Expr) -> frozenset[str]:
+    """The scalars that an expression names."""
+    return frozenset(ref.name for ref in refs(expr) if ref.symbol is Symbol.SCALAR)
+
+
 def axes_in(expr: Expr) -> frozenset[str]:
     """The axes whose rows an expression uses."""
     counts = (Symbol.LIVE, Symbol.PADDED, Symbol.ROW)
@@ -143,6 +166,16 @@ def scalar_values(scalar: Scalar) -> tuple[int, ...]:
             return (value,)
         case FreeScalar():
             return (0,)
+
+
+def scalar_box(runner: Runner) -> dict[Ref, Interval]:
+    """The least and the greatest value of each scalar that has a graph."""
+    spans = {scalar.name: scalar_ranges(scalar) for scalar in runner.scalars}
+    return {
+        Ref(Symbol.SCALAR, name): (min(low for low, _ in own), max(high for _, high in own))
+        for name, own in spans.items()
+        if own
+    }
 
 
 def in_order(sizes: tuple[int, ...]) -> bool:

@@ -14,6 +14,7 @@ from ppcgc.ir import (
     HookValue,
     Place,
     Residency,
+    Role,
     Slot,
 )
 from ppcgc.validate.rules.checks import Finding, checked
@@ -179,3 +180,49 @@ def hook_without_object(family: Family) -> Iterator[Finding]:
             if name not in keyed:
                 message = f"'{keyword}' binds hook '{name}', which is not called at key"
                 yield Finding(span, message, f"add key to 'at' of hook '{name}'")
+
+
+@checked("PPC636", "capture-hook")
+def capture_hook(family: Family) -> Iterator[Finding]:
+    """A slot wants its rows at capture from a hook that cannot give them.
+
+    **What.** The hook of `capture: hook.<name>` is called at `capture`, and the slot is not written
+    through: rows of `write_index` slots are reserved ones while capturing, whatever anybody says.
+
+    **Why it hurts.** Warm-up and capture run the model on these rows. Without them a kernel may
+    fault; with real write indices it overwrites what the state holds.
+
+    **Bad**
+
+    ```yaml
+    hooks: {lens: {at: plan, reads: [seq_lens]}}
+    slots:
+      - {name: seq_lens, axis: requests, dtype: int32, padding: zero, source: batch.seq_lens,
+         residency: host, capture: hook.lens}
+    ```
+
+    **Good**
+
+    ```yaml
+    hooks: {lens: {at: [capture, plan], reads: [seq_lens]}}
+    ```
+    """
+    for runner in family.runners:
+        hooks = {hook.name: hook for hook in runner.hooks}
+        for slot in runner.slots:
+            hook = hooks.get(slot.capture_hook or "")
+            if hook is not None and "capture" not in hook.at:
+                yield Finding(
+                    slot.span_of("capture"),
+                    f"slot '{slot.qualified}' wants rows of hook '{hook.name}' at capture, which "
+                    "is not called then",
+                    "add capture to 'at'",
+                    (Related(hook.span, "the hook"),),
+                )
+            if hook is not None and slot.role.role is Role.WRITE_INDEX:
+                yield Finding(
+                    slot.span_of("capture"),
+                    f"slot '{slot.qualified}' is a write_index, which points at reserved rows "
+                    f"while capturing, not at rows of hook '{hook.name}'",
+                    "remove 'capture'",
+                )

@@ -14,7 +14,7 @@ def hook_word_without_effect(family: Family) -> Iterator[Finding]:
     """A hook states a word for a moment at which it is not called.
 
     **What.** `writes` belongs to `load`, and a `load` has something to write; `staging` belongs
-    to `plan`.
+    to `plan`; a hook that is called at `capture` is named by `capture: hook.<name>` of a slot.
 
     **Why it hurts.** The author believes in a call that never comes.
     Seen in: NVIDIA/TensorRT-LLM#5014.
@@ -31,7 +31,11 @@ def hook_word_without_effect(family: Family) -> Iterator[Finding]:
     hooks: {attention: {at: [load, plan], reads: [seq_lens], writes: [table]}}
     ```
     """
-    for _, hook in _hooks(family):
+    for runner, hook in _hooks(family):
+        if "capture" in hook.at and all(s.capture_hook != hook.name for s in runner.slots):
+            message = f"hook '{hook.name}' is called at capture and gives rows of no slot"
+            help = f"say 'capture: hook.{hook.name}' in a slot"
+            yield Finding(hook.span_of("at"), message, help)
         if hook.writes and "load" not in hook.at:
             message = f"hook '{hook.name}' writes {listed(hook.writes)} and is not called at load"
             yield Finding(hook.span_of("writes"), message, "add load to 'at', or remove 'writes'")
@@ -53,7 +57,7 @@ def hook_unused(family: Family) -> Iterator[Finding]:
     """Nothing uses what a hook returns or writes.
 
     **What.** The object of a `key` hook is bound by `hook.<name>` in `forward`, unless the hook
-    also plans; a slot takes its rows from a `load` hook.
+    also plans; a slot takes its rows from a `load` or a `capture` hook.
 
     **Why it hurts.** The caller must give a hook that has no effect; more often a binding was
     forgotten and the model runs without its plan.
@@ -81,6 +85,7 @@ def hook_unused(family: Family) -> Iterator[Finding]:
             if isinstance(binding.value, HookValue)
         }
         bound |= {s.source.hook for s in runner.slots if isinstance(s.source, HookSource)}
+        bound |= {slot.capture_hook for slot in runner.slots if slot.capture_hook}
         bound |= {condition.hook for condition in runner.eager_when if condition.hook}
         for hook in runner.hooks:
             if hook.name not in bound and "plan" not in hook.at:

@@ -15,7 +15,6 @@ from ppcgc.ir import (
     GraphSource,
     HookSource,
     KeepPadding,
-    RepeatLastPadding,
     Slot,
     Source,
 )
@@ -161,36 +160,3 @@ def _resets_beside(other: Slot, slot: Slot) -> bool:
     own = paddings(other)
     resets = bool(own) and not any(isinstance(padding, KeepPadding) for padding in own)
     return resets and other.axes == slot.axes
-
-
-@checked("PPC204", "repeats-unwritten-row")
-def repeats_unwritten_row(family: Family) -> Iterator[Finding]:
-    """`repeat_last` on a slot whose live rows are written after the load.
-
-    **What.** The load pads; the caller and the hooks write live rows behind it. `repeat_last`
-    needs the last live row before, so the source is one of the batch, or of the boundary.
-
-    **Why it hurts.** The rows past live would repeat what an earlier step left in the last live
-    row.
-
-    **Bad**
-
-    ```yaml
-    {name: embeds, axis: tokens, dtype: float32, padding: repeat_last, source: caller}
-    ```
-
-    **Good**
-
-    ```yaml
-    {name: embeds, axis: tokens, dtype: float32, padding: zero, source: caller}
-    ```
-    """
-    for _, slot in slots(family):
-        late = isinstance(slot.source, CallerSource | HookSource)
-        if late and any(isinstance(padding, RepeatLastPadding) for padding in paddings(slot)):
-            yield Finding(
-                slot.span_of("padding"),
-                f"slot '{slot.qualified}' repeats its last live row, which its source, "
-                f"{source_word(slot.source)}, writes after the padding",
-                "pad with zero or {fill: e}",
-            )

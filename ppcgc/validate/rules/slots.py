@@ -34,8 +34,7 @@ def word_without_effect(family: Family) -> Iterator[Finding]:
 
     **What.** `absent`, `cast`, `broadcast` and `residency` speak of a tensor of the batch
     (`residency` also of what the caller writes); `mirror` of one on the device; `capture` of
-    rows that are not computed;
-    `consumer_skips_negative` of an index.
+    rows that the batch or the caller gives; `consumer_skips_negative` of an index.
 
     **Why it hurts.** The author believes in a guard that does not exist.
     Seen in: NVIDIA/TensorRT-LLM#5014.
@@ -69,7 +68,7 @@ def _idle_words(slot: Slot) -> Iterator[tuple[str, str]]:
         yield from ((word, source) for word in idle if word in slot.spans)
     if "residency" in slot.spans and not (from_batch or isinstance(slot.source, CallerSource)):
         yield "residency", source
-    if "capture" in slot.spans and isinstance(slot.source, ComputeSource | ConstSource):
+    if "capture" in slot.spans and not isinstance(slot.source, BatchSource | CallerSource):
         yield "capture", source
     if "mirror" in slot.spans and (slot.host_only or _from_host(slot.source)):
         yield "mirror", "the slot is on the host" if slot.host_only else source
@@ -189,10 +188,10 @@ def graph_slot_not_mutable(family: Family) -> Iterator[Finding]:
 
 @checked("PPC224", "foreign-row")
 def foreign_row(family: Family) -> Iterator[Finding]:
-    """A `compute` uses the row number of an axis that the slot does not have, or of one of two.
+    """A `compute` uses the row number of an axis that the slot does not have.
 
-    **What.** `row.<axis>` counts the rows of the slot's own axis. A slot with two axes has cells,
-    and is computed from numbers that hold for all of them.
+    **What.** `row.<axis>` counts the rows of an axis of the slot: of its only one, or of either of
+    two, whose cells are then computed one by one.
 
     **Why it hurts.** There is no such row to count.
 
@@ -218,13 +217,6 @@ def foreign_row(family: Family) -> Iterator[Finding]:
                 f"slot '{slot.qualified}' has axis {listed(slot.axes) or 'none'}, "
                 f"so row.{axis} has no value",
                 f"use row.{slot.axes[0]}" if slot.axes else "give the slot an axis",
-            )
-        for axis in sorted(rows & set(slot.axes)) if len(slot.axes) == 2 else ():
-            yield Finding(
-                slot.span_of("source"),
-                f"slot '{slot.qualified}' has the two axes {listed(slot.axes)}, and row.{axis} "
-                "numbers rows of one",
-                "fill its cells from the batch or by a hook",
             )
 
 

@@ -10,12 +10,20 @@ import torch
 from ppcgc.runtime.errors import TransportError
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Edge
+from ppcgc.runtime.pipeline.handoff import HandOff
 from ppcgc.runtime.pipeline.transport.base import Transfer, Transport
 from ppcgc.runtime.pipeline.transport.captured import CapturedTransport
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 from ppcgc.runtime.pipeline.transport.symmetric import SymmetricTransport
 
-__all__ = ["NAMES", "Transfer", "Transport", "check_transports", "open_transport"]
+__all__ = [
+    "NAMES",
+    "Transfer",
+    "Transport",
+    "check_scattered",
+    "check_transports",
+    "open_transport",
+]
 
 _KINDS = {kind.name: kind for kind in (EagerTransport, CapturedTransport, SymmetricTransport)}
 NAMES = tuple(_KINDS)
@@ -43,6 +51,20 @@ def check_transports(names: Sequence[str], device: torch.device) -> None:
     if device.type == "cuda":
         # see Note [multicast stays off] in ``symmetric``; read when a communicator is made
         os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+
+
+def check_scattered(handoffs: Sequence[HandOff], names: Sequence[str]) -> bool:
+    """Whether keys travel in parts. Raises TransportError where that would be inside a graph."""
+    scattered = False
+    for handoff, name in zip(handoffs, names, strict=True):
+        keys = [side.scattered for side in (handoff.takes, handoff.hands) if side is not None]
+        if any(keys) and name != "eager":
+            raise TransportError(
+                f"{handoff.runner}: transport {name} cannot join the parts of {min(keys[0])} "
+                "(`wire: scatter_gather`); use `transport: eager`"
+            )
+        scattered = scattered or any(keys)
+    return scattered
 
 
 def open_transport(

@@ -74,11 +74,11 @@ class Transport(Protocol):
 class Queued:
     """A transfer that this rank's stream does itself; an event tells when it has happened."""
 
-    def __init__(self, faults: Faults, edge: Edge, step: int, device: torch.device) -> None:
+    def __init__(self, faults: Faults, peer: int, step: int, device: torch.device) -> None:
         self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
         self._event.record(torch.cuda.current_stream(device))
         self._faults = faults
-        self.peer, self.step = edge.stage, step
+        self.peer, self.step = peer, step
         self.done: Callable[[], bool] = self._event.query
         faults.look_after(f"stream, rank {self.peer}", self)
 

@@ -30,7 +30,7 @@ class Message:
         self._on_stream = device.type == "cuda"
         self._faults = faults
         self._passed: Callable[[], bool] | None = None  # whether the stream is behind it
-        self.peer, self.step = edge.stage, step
+        self.peer, self.step = edge.peer, step
         if self._on_stream:
             faults.look_after(f"message, rank {self.peer}", self)
 
@@ -99,6 +99,6 @@ class EagerTransport(Ends):
             (work,) = dist.batch_isend_irecv([dist.P2POp(op, block, edge.peer, edge.group)])
         except RuntimeError as problem:  # the connection is known to be gone already
             raise self.faults.verdict(
-                peer=edge.stage, step=step, what="the boundary", late=False, why=reason_of(problem)
+                peer=edge.peer, step=step, what="the boundary", late=False, why=reason_of(problem)
             ) from None
         return Message(work, self.device, self.faults, edge, step)

@@ -76,7 +76,7 @@ class SymmetricTransport(EagerTransport):
             return block, symmetric.rendezvous(block, edge.group)
         except RuntimeError as problem:
             raise TransportError(
-                f"transport symmetric: no shared memory with rank {edge.stage} ({problem}); use "
+                f"transport symmetric: no shared memory with rank {edge.peer} ({problem}); use "
                 "`transport: eager`"
             ) from problem
 
@@ -87,12 +87,12 @@ class SymmetricTransport(EagerTransport):
         self._sent_before = True
         self._remote[: block.numel()].copy_(block)
         self._to.put_signal(_RECEIVER, FULL, self._limit_ms)
-        return Queued(self.faults, target, step, self.device)
+        return Queued(self.faults, target.peer, step, self.device)
 
     def receive(self, block: Tensor, step: int) -> Transfer:
         source = edge_of(self.incoming, "receive over")
         self._from.wait_signal(_SENDER, FULL, self._limit_ms)
-        return Queued(self.faults, source, step, self.device)
+        return Queued(self.faults, source.peer, step, self.device)
 
     def release(self) -> None:
         self._from.put_signal(_SENDER, FREE, self._limit_ms)

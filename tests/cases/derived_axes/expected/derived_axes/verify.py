@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:3cd225ddd4e59132f210b9cebbc7535eaa17909d9278eea9aeea0397c68391c8
+# spec: sha256:3c5989f596772bebbe05153ede4982a22e3a42d6bc42f272be8dc574803c1086
 """The verify runner of derived_axes."""
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class VerifySteps:
         pages = rt.live_count(batch.num_pages, "num_pages")
         return VerifyExtents(halves, tokens, requests, pages)
 
-    def choose(self, live: VerifyExtents) -> rt.Choice[VerifyExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    def check_limits(self, live: VerifyExtents) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if not (live.pages >= live.requests or live.requests == 0):
             raise rt.broken_limit(
                 "derived_axes.verify",
@@ -76,6 +76,10 @@ class VerifySteps:
                 "spec.yaml:17",
                 live,
             )
+
+    def choose(self, live: VerifyExtents) -> rt.Choice[VerifyExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         halves = 6
         if live.halves > halves:
             return rt.Choice(None, rt.Reason.OVER_CAPACITY, "halves")

@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:fac76d77da4387cca9cde94c101985db10a5425b6cdc1ac32467f95052f1e573
+# spec: sha256:fb314e7ac1734b7f023d3edafa499a58d619deba71d9bc12e4aba1132bc41c89
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ppcgc import runtime as rt
 
 rt.require_abi(2, __name__)
 
-FINGERPRINT = "sha256:fac76d77da4387cca9cde94c101985db10a5425b6cdc1ac32467f95052f1e573"
+FINGERPRINT = "sha256:fb314e7ac1734b7f023d3edafa499a58d619deba71d9bc12e4aba1132bc41c89"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

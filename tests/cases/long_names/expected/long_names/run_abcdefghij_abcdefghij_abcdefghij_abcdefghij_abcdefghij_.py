@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:8901d8872ff73abb3019dc46d4e2dc05b40677561e9f089b248ba23df05b7422
+# spec: sha256:1e4305ee185251b0d581b9816b805fe79e4b5279f68fcee4c8dec058a34ec0b5
 """The run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ runner of long_names."""
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSteps:
             req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
         )
 
-    def choose(
+    def check_limits(
         self,
         live: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
-    ) -> rt.Choice[RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents]:
-        """The bucket of a step, or the reason why it runs eagerly."""
+    ) -> None:
+        """Raises LimitError for a batch that no step may have, with a graph or without."""
         if (
             live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
             < live.req_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
@@ -110,6 +110,13 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSteps:
                 "spec.yaml:18",
                 live,
             )
+
+    def choose(
+        self,
+        live: RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents,
+    ) -> rt.Choice[RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijExtents]:
+        """The bucket of a step, or the reason why it runs eagerly."""
+        self.check_limits(live)
         tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ = rt.smallest(
             (4, 8),
             live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,

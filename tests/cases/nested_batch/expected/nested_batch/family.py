@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:629f4a4f06922c70560a978a219f6381aae2003707843c81773037413dcb7db5
+# spec: sha256:189a31b95294779ea8cb21a47bf0f77c1efe7d5be97a228617b6ed2428e9ac79
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ppcgc import runtime as rt
 
 rt.require_abi(2, __name__)
 
-FINGERPRINT = "sha256:629f4a4f06922c70560a978a219f6381aae2003707843c81773037413dcb7db5"
+FINGERPRINT = "sha256:189a31b95294779ea8cb21a47bf0f77c1efe7d5be97a228617b6ed2428e9ac79"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

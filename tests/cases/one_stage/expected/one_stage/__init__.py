@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:91eeedae7e9f4f9e5b7c073b8eee3dec82945491b02a8e8df004e3334dbb1440
+# spec: sha256:740bc790888aacc66747fbb88bbd813989e7e5e4aa888ea10c37331d7d662819
 """The family one_stage"""
 
 from __future__ import annotations

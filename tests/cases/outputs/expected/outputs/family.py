@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:4c75f6229891d375adee6ab56edc23eebe277a952666f7dbfdc46dcb7ad90427
+# spec: sha256:70852ee30e9dd3150034fe106d7caef838dfd044e75bb01550f561b5abd47f24
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ppcgc import runtime as rt
 
 rt.require_abi(2, __name__)
 
-FINGERPRINT = "sha256:4c75f6229891d375adee6ab56edc23eebe277a952666f7dbfdc46dcb7ad90427"
+FINGERPRINT = "sha256:70852ee30e9dd3150034fe106d7caef838dfd044e75bb01550f561b5abd47f24"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:2cd93665c94a074eb2e34e1247802518cef6b5599f7642a6c644e56ba51dbd2f
+# spec: sha256:576fa7013ef35090361e995f229ce7b930a807defcec26456618bc12251e8df0
 """residual.decode, middle and last stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations

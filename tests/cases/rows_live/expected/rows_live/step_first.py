@@ -1,5 +1,5 @@
 # ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
-# spec: sha256:e43bb53af3cb5a7d8c7cdbb8f65669c4fba57a342cdeb9670036812f0cb22dd0
+# spec: sha256:773d23123ee19b4d0c25b8148f026260d49d8f4589778d9b1fbb360cba4c318c
 """rows_live.step, only and first stages: slots, how a batch fills them, runners."""
 
 from __future__ import annotations
