@@ -54,12 +54,17 @@ def tiny_model(device: str) -> Any:
 
 def llama(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
     """Prefill and decode of a model that hands over its residual stream."""
+    return subjects(*residual_runners(llama_runners, device, stages))
+
+
+def residual_runners(package: Any, device: str, stages: int) -> tuple[list[Any], list[Any]]:
+    """The prefill and decode stages of that model, of llama or of a family that extends it."""
     model = tiny_model(device)
-    dims = llama_runners.Dims.from_config(model.config, kv_rows=KV_ROWS, context=CONTEXT)
+    dims = package.Dims.from_config(model.config, kv_rows=KV_ROWS, context=CONTEXT)
     backend = open_backend(device)
     prefill, decode = [], []
     for number in range(stages):
-        layers = llama_runners.stage_layers(dims, stage=number, of=stages)
+        layers = package.stage_layers(dims, stage=number, of=stages)
         part = ResidualLlamaStage.from_hf(
             model.config, model.state_dict(), layers.start, layers.end
         )
@@ -67,16 +72,14 @@ def llama(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
         common: dict[str, Any] = {
             "layers": layers,
             "dims": dims,
-            "state": llama_runners.State(kv=pool.tensors()),
+            "state": package.State(kv=pool.tensors()),
             "dtype": torch.float32,
             "backend": backend,
         }
         place = place_of(number, stages)
-        prefill.append(
-            getattr(llama_runners, f"Prefill{place}")(model=part.prefill(pool), **common)
-        )
-        decode.append(getattr(llama_runners, f"Decode{place}")(model=part.decode(pool), **common))
-    return subjects(prefill, decode)
+        prefill.append(getattr(package, f"Prefill{place}")(model=part.prefill(pool), **common))
+        decode.append(getattr(package, f"Decode{place}")(model=part.decode(pool), **common))
+    return prefill, decode
 
 
 def llama_hf(*, device: str = "cpu", stages: int = 2) -> list[Subject]:

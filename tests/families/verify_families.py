@@ -59,6 +59,7 @@ from generated import deepseek_v4 as deepseek_v4_runners
 from generated import deepseek_v32 as deepseek_v32_runners
 from generated import glm_dsa as glm_dsa_runners
 from generated import kimi_k3 as kimi_k3_runners
+from generated import llama_parallel as llama_parallel_runners
 from generated import qwen3_moe as qwen3_moe_runners
 from generated import sglang_decode as sglang_decode_runners
 from generated import sglang_prefill as sglang_prefill_runners
@@ -68,6 +69,27 @@ from ppcgc.runtime.errors import BuildError
 EXPERTS = 1e-5  # relative, in float32; see Note [experts group rows]
 
 llama, llama_hf = verify_llama.llama, verify_llama.llama_hf
+
+
+def llama_parallel(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
+    """A rank that is alone in its groups: its part is all rows, its list its own count."""
+
+    def listed(make: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+        def batch(live: Any, seed: int) -> Any:
+            made = make(live, seed)
+            if made is not None:
+                made.all_requests = [made.num_requests]
+                made.all_tokens = [getattr(made, "num_tokens", made.num_requests)]
+            return made
+
+        return batch
+
+    prefill, decode = verify_llama.residual_runners(llama_parallel_runners, device, stages)
+    return [
+        Subject(runners=prefill, batches=listed(verify_llama.prefill_batch)),
+        Subject(runners=decode, batches=listed(verify_llama.decode_batch)),
+    ]
+
 
 # ---------------------------------------------------------------- batches
 

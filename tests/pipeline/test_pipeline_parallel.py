@@ -92,7 +92,7 @@ def calibrate(rank: int) -> Any:
     with Pipeline(list(built.runners.values()), lanes=LANES, timeout=15) as pipeline:
         pipeline.capture()
         found = pipeline.calibrate()
-        made = list(pipeline.stream(steps()[:1]))[0]
+        (made,) = pipeline.stream(steps()[:1])
         return [one.data() for one in found], None if made is None else made.hidden_states.clone()
 
 

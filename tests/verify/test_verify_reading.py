@@ -43,7 +43,7 @@ NAMES = Names(dims=SimpleNamespace(hidden=12), live=Rows(3, 5), padded=Rows(4, 8
     ],
 )
 def test_an_expression_of_the_spec(text: str, value: object) -> None:
-    assert value_of(text, NAMES, row=4) == value
+    assert value_of(text, NAMES, row={"tokens": 4}) == value
 
 
 @pytest.mark.parametrize(
