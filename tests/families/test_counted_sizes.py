@@ -215,9 +215,9 @@ def test_a_build_without_legal_sizes(
 
 class Totals:
     def forward(self, *, batch: Any) -> Tensor:
-        pages = torch.zeros((), dtype=torch.int64) if batch.table is None else batch.table.sum()
         ends, lengths = batch.cu_seqlens[-1].long(), batch.lengths.sum()
-        return torch.stack([batch.input_ids.sum(), ends, lengths, pages.to(ends.device)])
+        pages = ends.new_zeros(()) if batch.table is None else batch.table.sum()
+        return torch.stack([batch.input_ids.sum(), ends, lengths, pages])
 
 
 def pages_of(lengths: list[int]) -> Any:
