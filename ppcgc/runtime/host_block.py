@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ppcgc.runtime.arena import Number, aligned, bytes_of_shape, view_bytes
 from ppcgc.runtime.host_copy import finish_copies, open_copy
-from ppcgc.runtime.host_rows import HostRows
+from ppcgc.runtime.host_rows import HostRows, bytes_of
 from ppcgc.runtime.receiving import receive_rows
 from ppcgc.runtime.row_moves import KEPT, TABLE_BYTES, BucketMoves, open_mover
 
@@ -52,13 +52,7 @@ def offsets_of(slots: Sequence[HostSlot]) -> tuple[tuple[int, ...], int]:
     return tuple(offsets), end
 
 
-def bytes_of(block: Tensor) -> memoryview[int]:
-    """The memory of a uint8 CPU tensor, as Python reads and writes it. The tensor outlives it."""
-    memory = (ctypes.c_char * block.nbytes).from_address(block.data_ptr())
-    return memoryview(memory).cast("B")
-
-
-def _new_event(_: int) -> torch.cuda.Event:
+def _new_event() -> torch.cuda.Event:
     return torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
 
 
@@ -100,9 +94,7 @@ class HostBlock:
             weakref.finalize(self, finish_copies, device).atexit = False
         self.turn = entries - 1
         self._half = entries // 2
-        self._events: tuple[torch.cuda.Event, ...] = (
-            tuple(map(_new_event, range(2))) if on_gpu else ()
-        )
+        self._events: tuple[torch.cuda.Event, ...] = (_new_event(), _new_event()) if on_gpu else ()
 
     def next_entry(self) -> int:
         """The entry that is written next; waits until no copy reads it any more."""

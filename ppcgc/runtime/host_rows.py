@@ -143,6 +143,14 @@ _INTEGER_CODES: dict[torch.dtype, tuple[_IntegerCode, _IntegerCode]] = {
 }
 
 
+def bytes_of(tensor: Tensor) -> memoryview[int]:
+    """The memory of a contiguous CPU tensor, as Python reads and writes it; keep the tensor."""
+    if not tensor.nbytes:
+        return memoryview(bytearray())
+    memory = (ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr())
+    return memoryview(memory).cast("B")
+
+
 _Integers: TypeAlias = "memoryview[int] | None"
 
 
@@ -151,7 +159,7 @@ def _integers(tensor: Tensor) -> tuple[_Integers, _Integers]:
     codes = _INTEGER_CODES.get(tensor.dtype)
     if codes is None or tensor.dim() != 1 or not tensor.numel():
         return None, None
-    memory = memoryview((ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr())).cast("B")
+    memory = bytes_of(tensor)
     return memory.cast(codes[0]), memory.cast(codes[1])
 
 
@@ -212,10 +220,7 @@ class HostRows:
         self._address = tensor.data_ptr()
         self._rows = rows = tensor.shape[0] if tensor.dim() else 1
         self._row_bytes = tensor.nbytes // rows if rows else 0
-        self._bytes = memoryview(bytearray())
-        if tensor.nbytes:
-            memory = (ctypes.c_char * tensor.nbytes).from_address(self._address)
-            self._bytes = memoryview(memory).cast("B")
+        self._bytes = bytes_of(tensor)
         self._formats = _BUFFER_FORMATS.get(tensor.dtype, ()) if dim == 0 else ()
 
     def put(

@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.host_rows import bytes_of
 from ppcgc.runtime.loading import copy_rows, pad_fill, pad_repeat_last
 
 
@@ -164,7 +165,7 @@ class BucketMoves:
         self._in_graph = 0  # moves that the bucket's graph has programs for
         if mover is not None:
             end = table_at + TABLE_BYTES
-            self._tables = tuple(_numbers(entry[table_at:end]) for entry in host)
+            self._tables = tuple(bytes_of(entry[table_at:end]).cast("q") for entry in host)
             self._device_table = device[table_at:end].view(torch.int64)
 
     def clear(self) -> None:
@@ -234,8 +235,3 @@ class BucketMoves:
         sizes = [known.nbytes for known in self._known.values()]
         sizes += [other.nbytes for other in others]
         return max(1, min(MOST_PROGRAMS, max(sizes) // (WIDEST * WORDS)))
-
-
-def _numbers(rows: Tensor) -> memoryview[int]:
-    memory = (ctypes.c_char * rows.nbytes).from_address(rows.data_ptr())
-    return memoryview(memory).cast("B").cast("q")

@@ -8,13 +8,11 @@ straight-line calls; the algorithm is here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
 
-from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.bucket import Bucket, Seen
 from ppcgc.runtime.choice import Choice, Reason, StepRecord
 from ppcgc.runtime.errors import (
@@ -25,7 +23,6 @@ from ppcgc.runtime.errors import (
     StaleStepError,
 )
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
-from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.stage_captured import CapturedStage
 
 InT = TypeVar("InT")
@@ -61,16 +58,8 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     is what ``dtype: model`` stands for. Raises BuildError kinds for what does not fit together.
     """
 
-    def __init__(
-        self,
-        *,
-        model: Callable[..., object],
-        layers: LayerRange,
-        dims: DimsT,
-        dtype: torch.dtype,
-        backend: Backend,
-    ) -> None:
-        super().__init__(model=model, layers=layers, dims=dims, dtype=dtype, backend=backend)
+    def prepare(self) -> None:
+        super().prepare()
         kind, inputs = type(self), type(self.inputs)
         self._asks_the_batch = (
             kind.ineligible is not StageRunner.ineligible or inputs.absent is not Inputs.absent

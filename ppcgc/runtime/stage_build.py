@@ -100,6 +100,10 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.turn = Turn()
         self.shared: Shared | None = None  # with runners that never work while this one does
         self._lent_block: Tensor | None = None
+        self.prepare()
+
+    def prepare(self) -> None:
+        """What a subclass holds beside: the last part of the build, each after its base's."""
 
     # ------------------------------------------------------------ generated
 

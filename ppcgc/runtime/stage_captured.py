@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-import torch
-
-from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.errors import AddressError, BuildError, NotCapturedError
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, SlotsT
-from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.stage_build import BuiltStage
 from ppcgc.runtime.stale_views import Epoch, guard_outputs
 
@@ -27,16 +22,8 @@ OutT = TypeVar("OutT")
 class CapturedStage(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     """A built stage that can be captured and closed, before any step."""
 
-    def __init__(
-        self,
-        *,
-        model: Callable[..., object],
-        layers: LayerRange,
-        dims: DimsT,
-        dtype: torch.dtype,
-        backend: Backend,
-    ) -> None:
-        super().__init__(model=model, layers=layers, dims=dims, dtype=dtype, backend=backend)
+    def prepare(self) -> None:
+        super().prepare()
         self._captured = False
         self._places: Places = {}
         self._epoch: Epoch | None = None

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-import torch
 from torch import Tensor
 
-from ppcgc.runtime.backends.base import Backend
 from ppcgc.runtime.bucket import Bucket
 from ppcgc.runtime.carried import Incoming, tensors_of
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, SlotsT
-from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.stage import StageRunner, Step
 from ppcgc.runtime.views import Boundary
 
@@ -70,18 +66,10 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
     incoming_type: ClassVar[type[Incoming[Any, Any]]]
 
-    def __init__(
-        self,
-        *,
-        model: Callable[..., object],
-        layers: LayerRange,
-        dims: DimsT,
-        dtype: torch.dtype,
-        backend: Backend,
-    ) -> None:
-        super().__init__(model=model, layers=layers, dims=dims, dtype=dtype, backend=backend)
+    def prepare(self) -> None:
+        super().prepare()
         self.incoming: Incoming[ExtentsT, InT] = self.incoming_type(
-            dims, dtype, self.device, layers
+            self.dims, self.dtype, self.device, self.layers
         )
         self.incoming.check_parts(f"{self.family}.{self.runner}", self.buckets)
 
