@@ -32,7 +32,7 @@ def host_parts(scenario: Scenario, ours: Ours, case: Case) -> dict[str, float]:
         "ring entry": bucket.host.begin,
         "push": bucket.host.push,
         "receive": lambda: runner.receive(bucket, boundary, live),
-        "replay": bucket.graph.replay,
+        "replay": lambda: bucket.host.replay(bucket.graph),
         "trim": lambda: runner.outputs.trim(bucket.outputs, live),
         "begin": lambda: runner.begin(batch, boundary),
         "step": lambda: runner.run(batch, boundary),

@@ -1,4 +1,4 @@
-"""The block of host-filled slots: a ring of copies on the host, one on the device.
+"""The block of host-filled slots: rings of entries on the host, one block on the device.
 
 Note [bytes belong to one bucket]
     Host-filled slots share one block, and each bucket lays it out compactly for itself, so that
@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.arena import Number, aligned, bytes_of_shape, view_bytes
+from ppcgc.runtime.backends.base import Graph
+from ppcgc.runtime.graph_ring import GraphRing, open_reader
 from ppcgc.runtime.host_copy import finish_copies, open_copy
 from ppcgc.runtime.host_rows import HostRows, bytes_of
 from ppcgc.runtime.receiving import receive_rows
@@ -64,6 +66,11 @@ def block_bytes(device: torch.device, nbytes: int) -> int:
 class HostBlock:
     """The block of host-filled slots of a runner: a ring of host copies and one device copy.
 
+    Note [two ways to the device]
+        A step that nobody looks into is loaded by its graph: see Note [one entry a replay] in
+        ``graph_ring``. One that is begun and finished apart, for the caller or for hooks that
+        plan, needs its slots on the device in between: there the block is copied by a call.
+
     Note [the host ring]
         The copy to a GPU is asynchronous: the host bytes must not change before it is done. The
         ring has two halves and an event for each, recorded when the ring leaves the half: behind
@@ -89,6 +96,8 @@ class HostBlock:
         self.host_bytes = tuple(
             torch.zeros(nbytes, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(entries)
         )
+        reader = open_reader(device)
+        self.ring = None if reader is None else GraphRing(device_bytes, reader)
         self.copy = open_copy(device)
         if on_gpu:
             weakref.finalize(self, finish_copies, device).atexit = False
@@ -111,20 +120,35 @@ class HostBlock:
         return self.device_bytes.nbytes
 
 
+class _Entries:
+    """The entries of a ring as one bucket lays them out."""
+
+    def __init__(
+        self, entries: Sequence[Tensor], slots: Sequence[HostSlot], has_table: bool
+    ) -> None:
+        offsets, used = offsets_of(slots)
+        self.rows = tuple(
+            tuple(
+                HostRows(slot.name, view_bytes(entry, at, slot.shape, slot.dtype), slot.dim)
+                for slot, at in zip(slots, offsets, strict=True)
+            )
+            for entry in entries
+        )
+        self.bytes = tuple(bytes_of(entry[:used]) for entry in entries)
+        end = used + (TABLE_BYTES if has_table else 0)
+        self.tables = tuple(bytes_of(entry[used:end]).cast("q") for entry in entries)
+
+
 class BucketHost:
     """One bucket's layout of the host block: ``begin()``, write the rows, ``push()``."""
 
     def __init__(self, block: HostBlock, slots: Sequence[HostSlot]) -> None:
         offsets, used = offsets_of(slots)
-        self._block = block
+        self._block, self._ring = block, block.ring
         self._used = used
-        self._entries = tuple(
-            tuple(
-                HostRows(slot.name, view_bytes(entry, at, slot.shape, slot.dtype), slot.dim)
-                for slot, at in zip(slots, offsets, strict=True)
-            )
-            for entry in block.host_bytes
-        )
+        has_table = block.mover is not None
+        self._copied = _Entries(block.host_bytes, slots, has_table)
+        self._taken = _Entries(block.ring.entries if block.ring else (), slots, has_table)
         self._copies = tuple(
             (block.device_bytes[:used], entry[:used]) for entry in block.host_bytes
         )
@@ -132,9 +156,11 @@ class BucketHost:
         for slot, at in zip(slots, offsets, strict=True):
             view_bytes(image, at, slot.shape, slot.dtype).fill_(slot.image)
         self._image = ctypes.string_at(image.data_ptr(), used) if used else b""
-        self._bytes = tuple(bytes_of(entry[:used]) for entry in block.host_bytes)
-        self._moves = BucketMoves(block.host_bytes, block.device_bytes, used, block.mover)
-        self._in_graph = False
+        table = block.device_bytes[used : used + (TABLE_BYTES if has_table else 0)]
+        self._moves = BucketMoves(table.view(torch.int64), block.mover)
+        self._turn = 0  # the entry begun last
+        self._in_graph = False  # the replay loads
+        self._published = False  # for the next replay
         self._longer: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self.device_views = tuple(
             view_bytes(block.device_bytes, at, slot.shape, slot.dtype)
@@ -142,19 +168,25 @@ class BucketHost:
         )
 
     def open(self, *, in_graph: bool = False) -> None:
-        """A step begins: what an earlier one left unmoved is forgotten.
+        """A step begins: what an earlier one left undone is forgotten.
 
-        ``in_graph`` leaves its moves to the replay that comes next, until ``launched``. See
-        Note [moves inside the graph] in ``row_moves``.
+        ``in_graph`` leaves the load to the replay that comes next. See Note [two ways to the
+        device].
         """
         self._moves.clear()
-        self._in_graph = in_graph
+        self._in_graph = in_graph and self._ring is not None
+        self._published = False
+        if self._ring is not None and not in_graph:
+            self._ring.withdraw()
 
     def begin(self) -> tuple[HostRows, ...]:
         """The next entry of the ring, holding this bucket's padding everywhere."""
-        turn = self._block.next_entry()
-        self._bytes[turn][:] = self._image
-        return self._entries[turn]
+        if self._in_graph and self._ring is not None:
+            self._turn, entries = self._ring.next_entry(), self._taken
+        else:
+            self._turn, entries = self._block.next_entry(), self._copied
+        entries.bytes[self._turn][:] = self._image
+        return entries.rows[self._turn]
 
     def move_rows(
         self, slot: Tensor, source: Tensor | None, live: int, name: str, tail: float | None
@@ -180,22 +212,49 @@ class BucketHost:
         receive_rows(slot, source, shape, name)
 
     def push(self) -> None:
-        """Copy the entry begun last to the device and move device rows; asynchronous on a GPU."""
-        turn, moves = self._block.turn, self._moves
-        in_graph = self._in_graph and moves.fit_the_graph()
-        table = moves.write_table(turn, in_graph=in_graph)
+        """The entry begun last is complete: let the next replay take it, or copy it now."""
+        if not self._in_graph or self._ring is None:
+            self._copy()
+        elif self._moves.fit_the_graph():
+            table = self._moves.write_table(self._taken.tables[self._turn], in_graph=True)
+            self._ring.publish(self._used + table)
+            self._published = True
+        else:  # moves that the graph has no programs for
+            written = self._taken.bytes[self._turn]
+            self._turn = self._block.next_entry()
+            self._copied.bytes[self._turn][:] = written
+            self._copy()
+
+    def _copy(self) -> None:
+        """Copy the entry to the device and move device rows; asynchronous on a GPU."""
+        moves, turn = self._moves, self._turn
+        table = moves.write_table(self._copied.tables[turn], in_graph=False)
         device_bytes, host_bytes = self._with_table(turn, table) if table else self._copies[turn]
         self._block.copy(device_bytes, host_bytes)
-        if not in_graph:
-            moves.run()
+        moves.run()
 
-    def move_in_graph(self, others: Sequence[Tensor]) -> None:
-        """Inside the captured region, first: the moves of the load. See ``BucketMoves``."""
+    def load_in_graph(self, others: Sequence[Tensor]) -> None:
+        """Inside the captured region, first: the load of a step that nobody looks into.
+
+        ``others`` are where it may move rows beside the slots, see ``BucketMoves``.
+        """
+        if self._ring is not None:
+            self._ring.take_in_graph()
         self._moves.run_in_graph(others)
 
-    def launched(self) -> None:
-        """The replay is launched: sources of its moves may be let go."""
-        self._moves.clear()
+    def replay(self, graph: Graph) -> None:
+        """Launch the bucket's graph. See Note [one entry a replay] in ``graph_ring``."""
+        ring = self._ring
+        if ring is None:
+            graph.replay()
+        else:
+            if not self._published:
+                ring.next_entry()
+                ring.publish(0)
+            graph.replay()
+            ring.launched()
+            self._published = False
+        self._moves.clear()  # sources may be let go
 
     def _with_table(self, turn: int, nbytes: int) -> tuple[Tensor, Tensor]:
         """Both sides of the copy, the table of moves behind the slots included."""

@@ -2,16 +2,15 @@
 
 Note [one launch for all moves]
     A copy and a reset for each slot are two launches each, and launching is most of what a load
-    costs. On CUDA the moves of a load are rows of a table that travels to the device with the
-    host block, in the one copy that there is anyway, and one kernel does them all. Elsewhere, and
-    for a source that the kernel does not take, each move is a copy and a reset. Both leave the
-    same bytes.
+    costs. On CUDA the moves of a load are rows of a table that travels to the device behind the
+    host block, and one kernel does them all. Elsewhere, and for a source that the kernel does not
+    take, each move is a copy and a reset. Both leave the same bytes.
 
 Note [moves inside the graph]
     Where nothing looks at the slots between load and replay, the kernel need not be launched at
-    all: each graph of such a bucket begins with it. The table's head has two counts, of the moves
-    to do now and of those that the next replay does; one of them is zero. The sources are held
-    until the replay is launched.
+    all: the graph of such a bucket has it, behind the kernel that takes the block. The table's
+    head has two counts, of the moves to do now and of those that the next replay does; one of
+    them is zero. The sources are held until the replay is launched.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.host_rows import bytes_of
 from ppcgc.runtime.loading import copy_rows, pad_fill, pad_repeat_last
 
 
@@ -150,23 +148,17 @@ def open_mover(device: torch.device) -> Mover | None:
 class BucketMoves:
     """The moves of one load of a bucket, in the order in which they are asked for.
 
-    ``table_at`` is where their table begins in the host block, of which ``host`` are the ring's
-    entries and ``device`` is the other side. Without a ``mover`` a move is done when it is asked
-    for.
+    ``device_table`` is where their table arrives on the device, int64. Without a ``mover`` a move
+    is done when it is asked for.
     """
 
-    def __init__(
-        self, host: Sequence[Tensor], device: Tensor, table_at: int, mover: Mover | None
-    ) -> None:
+    def __init__(self, device_table: Tensor, mover: Mover | None) -> None:
         self._known: dict[str, Destination] = {}
         self._sources: list[Tensor] = []  # alive until the kernel is launched
         self._entries: list[int] = []  # rows of the table, one behind the other
         self._mover = mover
         self._in_graph = 0  # moves that the bucket's graph has programs for
-        if mover is not None:
-            end = table_at + TABLE_BYTES
-            self._tables = tuple(bytes_of(entry[table_at:end]).cast("q") for entry in host)
-            self._device_table = device[table_at:end].view(torch.int64)
+        self._device_table = device_table
 
     def clear(self) -> None:
         """A new load begins, or the kernel of the last one is launched."""
@@ -196,14 +188,14 @@ class BucketMoves:
         self._sources.append(source)
         return True
 
-    def write_table(self, turn: int, *, in_graph: bool) -> int:
-        """Write the moves into entry ``turn`` of the ring, and when they are done.
+    def write_table(self, table: memoryview[int], *, in_graph: bool) -> int:
+        """Write the moves into the table of a host entry, int64, and when they are done.
 
         Returns the bytes of the table that travel, 0 for a bucket without such slots.
         """
         if not self.has_slots:
             return 0
-        moves, table = len(self._sources), self._tables[turn]
+        moves = len(self._sources)
         table[NOW], table[IN_GRAPH] = (0, moves) if in_graph else (moves, 0)
         end = (1 + moves) * FIELDS
         table[FIELDS:end] = array("q", self._entries)

@@ -137,8 +137,7 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         if bucket.graph is None:
             raise NotCapturedError(f"{type(self).__name__}: bucket {bucket.padded} was closed")
         self.last_step = seen.record
-        bucket.graph.replay()
-        bucket.host.launched()
+        bucket.host.replay(bucket.graph)
         seen.replays += 1
         outputs = seen.outputs
         if outputs is not None and self._epoch is None:

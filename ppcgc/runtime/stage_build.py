@@ -299,14 +299,14 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def body(
         self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], shown: InT | None = None
     ) -> Callable[[], None]:
-        """The captured region of a bucket: moves, reset the boundary, forward, store.
+        """The captured region of a bucket: load, reset the boundary, forward, store.
 
         ``shown`` is what the forward sees in the place of the bucket's boundary.
         """
         boundary = bucket.boundary if shown is None else shown
 
         def run() -> None:
-            bucket.host.move_in_graph(self.boundary_tensors(bucket))
+            bucket.host.load_in_graph(self.boundary_tensors(bucket))
             self.reset_boundary(bucket)
             result = self.forward(bucket.slots, boundary, bucket.padded, bucket.made)
             self.outputs.store(result, bucket.outputs, boundary)

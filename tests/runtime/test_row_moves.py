@@ -11,12 +11,11 @@ from torch import Tensor
 
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, offsets_of
+from ppcgc.runtime.host_rows import bytes_of
 from ppcgc.runtime.row_moves import (
     FIELDS,
-    IN_GRAPH,
     KEPT,
     MOST_MOVES,
-    NOW,
     TABLE_BYTES,
     BucketMoves,
     Destination,
@@ -75,13 +74,20 @@ def some(shape: tuple[int, ...], dtype: torch.dtype, seed: int, device: torch.de
     return torch.randint(0, 100, shape, generator=make).to(dtype).to(device)
 
 
+def new_table() -> Tensor:
+    return torch.zeros(TABLE_BYTES // 8, dtype=torch.int64)
+
+
+def words_of(table: Tensor) -> memoryview[int]:
+    return bytes_of(table).cast("q")
+
+
 def load(
     device: torch.device, mover: Any, live: int, rows: int, into: list[Tensor]
 ) -> list[Tensor]:
     """One load of every kind; the slots, and what they ought to hold."""
-    host = [torch.zeros(TABLE_BYTES, dtype=torch.uint8)]
-    table = torch.zeros(TABLE_BYTES, dtype=torch.uint8, device=device)
-    moves = BucketMoves(host, table, 0, mover)
+    host, table = new_table(), new_table().to(device)
+    moves = BucketMoves(table, mover)
     wanted = []
     for at, (dtype, rest, tail) in enumerate(KINDS):
         slot = some((rows, *rest), dtype, 1, device)
@@ -89,8 +95,8 @@ def load(
         wanted.append(expected(slot, source, tail))
         moves.add(slot, source, live, f"slot {at}", tail)
         into.append(slot)
-    moves.write_table(0, in_graph=False)
-    table.copy_(host[0])
+    moves.write_table(words_of(host), in_graph=False)
+    table.copy_(host)
     moves.run()
     return wanted
 
@@ -163,8 +169,8 @@ def test_a_tail_is_eight_bytes(value: float, dtype: torch.dtype, raw: str) -> No
 
 @pytest.mark.parametrize("mover", [None, by_the_table], ids=["one by one", "by the table"])
 def test_a_wrong_source_is_refused_and_the_next_load_is_clean(mover: Any) -> None:
-    host = [torch.zeros(TABLE_BYTES, dtype=torch.uint8)]
-    moves = BucketMoves(host, host[0], 0, mover)
+    host = new_table()
+    moves = BucketMoves(host, mover)
     slot = torch.full((4,), 7.0)
     moves.add(slot, torch.ones(2), 2, "x", 0)
     with pytest.raises(SourceError, match=r"slot y: .*shape \[3\], the live rows need \[2\]"):
@@ -173,155 +179,39 @@ def test_a_wrong_source_is_refused_and_the_next_load_is_clean(mover: Any) -> Non
         moves.add(slot, None, 2, "y", 0)
     moves.clear()
     moves.add(slot, torch.full((1,), 3.0), 1, "x", 0)
-    moves.write_table(0, in_graph=False)
+    moves.write_table(words_of(host), in_graph=False)
     moves.run()
     assert slot.tolist() == [3, 0, 0, 0]
 
 
 def test_a_source_with_strides_is_moved_by_itself() -> None:
-    host = [torch.zeros(TABLE_BYTES, dtype=torch.uint8)]
-    moves = BucketMoves(host, host[0], 0, by_the_table)
+    host = new_table()
+    moves = BucketMoves(host, by_the_table)
     slot = torch.zeros(4, 2)
     moves.add(slot, torch.arange(4.0).view(2, 2).T, 2, "x", 5)
-    assert moves.write_table(0, in_graph=False) == FIELDS * 8, "no move is left to the kernel"
+    assert moves.write_table(words_of(host), in_graph=False) == FIELDS * 8, (
+        "no move is left to the kernel"
+    )
     assert slot.tolist() == [[0, 2], [1, 3], [5, 5], [5, 5]]
 
 
 def test_more_moves_than_the_table_has_rows() -> None:
-    host = [torch.zeros(TABLE_BYTES, dtype=torch.uint8)]
-    moves = BucketMoves(host, host[0], 0, by_the_table)
+    host = new_table()
+    moves = BucketMoves(host, by_the_table)
     slots = [torch.zeros(2) for _ in range(MOST_MOVES + 3)]
     for at, slot in enumerate(slots):
         moves.add(slot, torch.ones(1), 1, str(at), 2)
-    moves.write_table(0, in_graph=False)
+    moves.write_table(words_of(host), in_graph=False)
     moves.run()
     assert {tuple(slot.tolist()) for slot in slots} == {(1.0, 2.0)}
 
 
 def test_a_move_may_leave_the_rows_past_live_alone() -> None:
     for mover in (None, by_the_table):
-        host = [torch.zeros(TABLE_BYTES, dtype=torch.uint8)]
-        moves = BucketMoves(host, host[0], 0, mover)
+        host = new_table()
+        moves = BucketMoves(host, mover)
         slot = torch.full((4, 2), 7.0)
         moves.add(slot, torch.ones(3, 2), 3, "x", KEPT)
-        moves.write_table(0, in_graph=False)
+        moves.write_table(words_of(host), in_graph=False)
         moves.run()
         assert slot.tolist() == [[1, 1]] * 3 + [[7, 7]]
-
-
-class Launches:
-    """A mover that does what the kernel does, and remembers how it was launched."""
-
-    def __init__(self) -> None:
-        self.columns: list[int] = []
-        self.programs: list[int] = []
-        self.again: list[Any] = []
-
-    def __call__(self, table: Tensor, column: int, moves: int, programs: int) -> None:
-        self.columns.append(column)
-        self.programs.append(programs)
-        self.again.append(lambda: by_the_table(table, column, moves, programs))
-        self.again[-1]()
-
-
-@pytest.fixture
-def launches(monkeypatch: pytest.MonkeyPatch) -> Launches:
-    made = Launches()
-    monkeypatch.setattr("ppcgc.runtime.host_block.open_mover", lambda device: made)
-    return made
-
-
-def moved_by_a_graph(launches: Launches) -> tuple[BucketHost, Tensor, Tensor]:
-    """A bucket whose graph begins with the moves; a slot, and where the boundary is received."""
-    slots = (HostSlot(name="n", shape=(3,), dtype=torch.int32),)
-    host = BucketHost(HostBlock(CPU, offsets_of(slots)[1]), slots)
-    slot, boundary = torch.full((8, 2), 7.0), torch.full((8, 2), 7.0)
-    host.open()
-    host.begin()
-    host.move_rows(slot, torch.full((8, 2), 5.0), 8, "x", 0)
-    host.push()
-    host.move_in_graph([boundary])
-    assert launches.columns == [NOW, IN_GRAPH]
-    assert slot.tolist() == [[5.0, 5.0]] * 8
-    return host, slot, boundary
-
-
-def test_a_whole_step_leaves_its_moves_to_the_replay(launches: Launches) -> None:
-    host, slot, boundary = moved_by_a_graph(launches)
-    replay = launches.again[-1]
-    host.open(in_graph=True)
-    host.receive_rows(boundary, torch.full((3, 2), 2.0), (3, 2), "boundary.h")
-    host.begin()
-    host.move_rows(slot, torch.ones(3, 2), 3, "x", 0)
-    host.push()
-    assert slot.tolist() == [[5.0, 5.0]] * 8, "nothing moves before the replay"
-    assert launches.columns == [NOW, IN_GRAPH]
-    replay()
-    host.launched()
-    assert slot.tolist() == [[1.0, 1.0]] * 3 + [[0.0, 0.0]] * 5
-    assert boundary.tolist() == [[2.0, 2.0]] * 3 + [[7.0, 7.0]] * 5, "the graph resets the rest"
-
-
-def test_a_begun_step_moves_at_once_and_its_replay_not_again(launches: Launches) -> None:
-    host, slot, _ = moved_by_a_graph(launches)
-    replay = launches.again[-1]
-    host.open()
-    host.begin()
-    host.move_rows(slot, torch.ones(3, 2), 3, "x", 0)
-    host.push()
-    assert slot.tolist() == [[1.0, 1.0]] * 3 + [[0.0, 0.0]] * 5
-    slot.fill_(9)  # what the caller writes in between stays
-    replay()
-    assert slot.tolist() == [[9.0, 9.0]] * 8
-
-
-def test_a_step_without_moves_has_none_of_an_earlier_one(launches: Launches) -> None:
-    host, slot, _ = moved_by_a_graph(launches)
-    replay = launches.again[-1]
-    host.open(in_graph=True)
-    host.begin()
-    host.push()
-    slot.fill_(9)
-    replay()
-    assert slot.tolist() == [[9.0, 9.0]] * 8
-
-
-def test_moves_that_the_graph_has_no_programs_for_are_done_at_once(launches: Launches) -> None:
-    host, slot, _ = moved_by_a_graph(launches)
-    others = [torch.zeros(2) for _ in range(2)]
-    host.open(in_graph=True)
-    host.begin()
-    host.move_rows(slot, torch.ones(1, 2), 1, "x", 0)
-    for at, other in enumerate(others):
-        host.move_rows(other, torch.ones(1), 1, f"other {at}", 0)
-    host.push()
-    assert launches.columns[-1] == NOW
-    assert [other.tolist() for other in others] == [[1.0, 0.0]] * 2
-
-
-def test_a_step_that_failed_leaves_no_move_to_the_next(launches: Launches) -> None:
-    host, slot, boundary = moved_by_a_graph(launches)
-    host.open(in_graph=True)
-    host.receive_rows(boundary, torch.full((3, 2), 2.0), (3, 2), "boundary.h")
-    host.begin()
-    with pytest.raises(SourceError, match="slot x"):
-        host.move_rows(slot, torch.ones(2, 2), 3, "x", 0)
-    host.open()
-    host.begin()
-    host.push()
-    assert boundary.tolist() == [[7.0, 7.0]] * 8
-    assert slot.tolist() == [[5.0, 5.0]] * 8
-
-
-@pytest.mark.parametrize(("rows", "programs"), [(1, 1), (2048, 2), (100_000, 97), (2**21, 256)])
-def test_a_large_boundary_is_shared_by_many_programs(
-    launches: Launches, rows: int, programs: int
-) -> None:
-    slots = (HostSlot(name="n", shape=(3,), dtype=torch.int32),)
-    host = BucketHost(HostBlock(CPU, offsets_of(slots)[1]), slots)
-    host.open()
-    host.begin()
-    host.move_rows(torch.zeros(8), torch.ones(8), 8, "x", 0)
-    host.push()
-    host.move_in_graph([torch.empty(rows, 4, dtype=torch.bfloat16)])
-    assert launches.programs == [1, programs], "by blocks of 1,024 words of 8 bytes"

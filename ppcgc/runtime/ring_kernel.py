@@ -1,0 +1,62 @@
+"""The kernel at the head of a graph that takes its load off the host, in Triton; CUDA only.
+
+One program reads everything: it alone knows when all of an entry is read. See ``graph_ring``.
+"""
+
+# no postponed annotations here: Triton reads `tl.constexpr` off the functions
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ppcgc.runtime.graph_ring import HEAD, NUMBER, WORD, WORDS
+
+AT_ONCE = 4096  # words, 32 KiB: a read over the bus takes a microsecond, however much it reads
+WARPS = 16
+
+
+@triton.jit  # type: ignore[untyped-decorator]  # triton's
+def _take_entry(  # type: ignore[no-untyped-def]  # compiled by triton
+    ring,
+    into,
+    count,
+    taken,
+    stride,
+    entries: tl.constexpr,
+    head: tl.constexpr,
+    number: tl.constexpr,
+    words: tl.constexpr,
+    block: tl.constexpr,
+):
+    done = tl.load(count)
+    entry = ring + (done % entries) * stride
+    if tl.load(entry + number, volatile=True) == done + 1:
+        size = tl.load(entry + words, volatile=True)
+        for start in range(0, size.to(tl.int32), block):
+            at = tl.arange(0, block) + start
+            # the host's memory changes behind the caches
+            values = tl.load(entry + head + at, mask=at < size, volatile=True)
+            tl.store(into + at, values, mask=at < size)
+        tl.debug_barrier()  # every thread has its bytes: the host may write over them
+        tl.store(count, done + 1)
+        tl.store(taken, done + 1)
+
+
+def take_entry(ring: Tensor, into: Tensor, count: Tensor, taken: Tensor) -> None:
+    """The entry whose turn it is, if its number says so, becomes the bytes of ``into``.
+
+    ``ring`` [entries, bytes] and ``taken`` [1] are pinned, ``into`` and ``count`` on the device.
+    """
+    entries, stride = ring.shape
+    _take_entry[(1,)](
+        ring.view(-1).view(taken.dtype),
+        into[: into.nbytes // WORD * WORD].view(count.dtype),
+        count,
+        taken,
+        stride // WORD,
+        entries=entries,
+        head=HEAD,
+        number=NUMBER,
+        words=WORDS,
+        block=AT_ONCE,
+        num_warps=WARPS,
+    )
