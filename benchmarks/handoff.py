@@ -22,6 +22,7 @@ from torch import Tensor
 from benchmarks.ranks import RankFailedError, TwoRanks
 from benchmarks.shape import Shape
 from ppcgc import runtime as rt
+from ppcgc.runtime.past_live import PastLive
 from ppcgc.runtime.pipeline.board import Board, own_store
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Edge
@@ -82,9 +83,12 @@ class Link:
     def reset(self, block: Tensor) -> Callable[[], None]:
         """What a captured region of ours begins with: padded rows of every key are reset."""
 
+        past_live = PastLive(self.device)
+
         def body() -> None:
             for rows in self.keys(block):
-                rt.reset_fill(rows, self.live, 0)
+                past_live.fill(rows, self.live, 0)
+            past_live.reset()
 
         self.backend.warm_up(body)
         return body

@@ -95,7 +95,7 @@ def _of_handoff(rows: Any) -> Iterator[Line]:
     for (way, tokens), captured in us.items():
         if way != "ppcgc captured":
             continue
-        raw, eager = us.get(("raw captured send", tokens)), us.get(("eager send", tokens))
+        raw = us.get(("raw captured send", tokens))
         if raw:
             yield (
                 f"captured hand-off of {tokens} tokens / raw captured send",
@@ -103,8 +103,11 @@ def _of_handoff(rows: Any) -> Iterator[Line]:
                 1.3,
                 "",
             )
-        if eager and tokens <= 64:
-            yield f"captured hand-off of {tokens} tokens / eager send", captured / eager, 0.5, ""
+        for other in ("eager send a key", "eager send"):  # a boundary as engines send it; one block
+            eager = us.get((other, tokens))
+            if eager and tokens <= 64:
+                what = f"captured hand-off of {tokens} tokens / {other}"
+                yield what, captured / eager, 0.5, ""
 
 
 def _of_pipeline(rows: Any) -> Iterator[Line]:

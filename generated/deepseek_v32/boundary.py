@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:fc823acf29b4d0090ee2a918ec5727ccf12dade4a6bbbce2bb21f665591d8321
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -87,6 +87,7 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
             )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
         if rows.topk_indices is not None:
-            rt.reset_fill(rows.topk_indices, rt.axis_count(live, axes, "tokens"), -1)
+            self.past_live.fill(rows.topk_indices, rt.axis_count(live, axes, "tokens"), -1)
+        self.past_live.reset()

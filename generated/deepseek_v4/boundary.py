@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:0e88973b6be78f978cf1dd5448851ff2143ddfd8576aaf45063f6a2620385d4f
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -77,4 +77,5 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.reset()

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:e759763c82409ab5c0170996e4248045820a133d9551edb0fe9cdfbdd20e6250
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -88,5 +88,6 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
-        rt.reset_fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.reset()

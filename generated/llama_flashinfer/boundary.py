@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from specs/llama_flashinfer.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:d6bfb3bebb39dea1a74622641c924c00b0979f03b1d1b4fb6ce75ebab6e1f7e7
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -84,5 +84,6 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
-        rt.reset_fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.reset()

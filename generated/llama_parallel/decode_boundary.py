@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_parallel.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from specs/llama_parallel.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:1cf0528eed60b8101cfce9227076c03f5629733e8a71887231aa7eea6de44354
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -87,5 +87,6 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
-        rt.reset_fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.reset()

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:5c0b7ce280438fd8fe951fd90da2c1bcf5fbdee7f437f27952bf2c2672738b61
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -85,6 +85,7 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
             )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
         if rows.deepstack is not None:
-            rt.reset_fill(rows.deepstack, rt.axis_count(live, axes, "tokens"), 0, dim=1)
+            self.past_live.fill(rows.deepstack, rt.axis_count(live, axes, "tokens"), 0, dim=1)
+        self.past_live.reset()

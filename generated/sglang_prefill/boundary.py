@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:f8d530ac0644a20edd50ef335b38862d75a55fac961252e19282bd1619178667
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -100,7 +100,8 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
             )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
-        rt.reset_fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
         if rows.topk_indices is not None:
-            rt.reset_fill(rows.topk_indices, rt.axis_count(live, axes, "tokens"), 0)
+            self.past_live.fill(rows.topk_indices, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.reset()

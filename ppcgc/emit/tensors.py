@@ -217,11 +217,11 @@ def _reset_axis(tensor: TensorCode, key: BoundaryKey, dim: int) -> Code:
     parts: tuple[Code, ...] = (code("rows.{}", tensor.name), count)
     along = (code("dim={}", literal(dim)),) if dim else ()
     if isinstance(key.padding, RepeatLastPadding):
-        return call(Code("rt.reset_repeat_last"), (*parts, *along))
+        return call(Code("self.past_live.repeat_last"), (*parts, *along))
     value = Code("0")
     if isinstance(key.padding, FillPadding):
         value = tensor.scope.value(key.padding.value)
-    return call(Code("rt.reset_fill"), (*parts, value, *along))
+    return call(Code("self.past_live.fill"), (*parts, value, *along))
 
 
 def _if_it_crosses(key: BoundaryKey, holder: str, statements: list[Code]) -> Code:

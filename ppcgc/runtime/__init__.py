@@ -65,8 +65,6 @@ from ppcgc.runtime.place import Place
 from ppcgc.runtime.receiving import (
     axis_count,
     check_received,
-    reset_fill,
-    reset_repeat_last,
 )
 from ppcgc.runtime.results import (
     OutputRing,
@@ -252,8 +250,6 @@ __all__ = [
     "repeat_last_first",
     "repeat_last_second",
     "require_abi",
-    "reset_fill",
-    "reset_repeat_last",
     "smallest",
     "source_rows",
     "stage_of",

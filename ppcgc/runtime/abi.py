@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ppcgc.runtime.errors import AbiMismatchError
 
-ABI = 2
+ABI = 3
 
 
 def require_abi(generated: int, module: str) -> None:

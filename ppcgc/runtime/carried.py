@@ -19,6 +19,7 @@ from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.host_block import BucketHost
 from ppcgc.runtime.layers import LayerRange
+from ppcgc.runtime.past_live import PastLive
 from ppcgc.runtime.receiving import check_received
 from ppcgc.runtime.results import OutputRing, check_result, store
 from ppcgc.runtime.shards import live_part, part_rows
@@ -194,6 +195,7 @@ class Incoming(Tensors[RowsT_contra, HeldT]):
         self, dims: Any, dtype: torch.dtype, device: torch.device, layers: LayerRange
     ) -> None:
         super().__init__(dims, dtype, device, layers.start)
+        self.past_live = PastLive(device)
 
     @abstractmethod
     def receive(self, into: HeldT, source: HeldT, live: RowsT_contra, host: BucketHost) -> None:

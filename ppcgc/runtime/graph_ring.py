@@ -25,7 +25,6 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.arena import aligned
 from ppcgc.runtime.errors import AddressError
 from ppcgc.runtime.host_rows import bytes_of
 
@@ -33,6 +32,7 @@ ENTRIES = 8
 HEAD = 8  # int64 words before the bytes of an entry
 NUMBER, WORDS = 0, 1  # words of the head: which replay takes it, and how much of it
 WORD = 8  # bytes
+LINE = 256  # bytes
 _NAP = 20e-6  # seconds between two looks at a full ring
 
 # ring memory, device bytes, the device's count, the host's copy of it: see ``ring_kernel``
@@ -56,7 +56,8 @@ class GraphRing:
     def __init__(self, device_bytes: Tensor, read: Reader) -> None:
         device = device_bytes.device
         on_gpu = device.type == "cuda"
-        stride = HEAD * WORD + aligned(device_bytes.nbytes)
+        # no two entries in one line of a cache, which a replay's reads may leave filled
+        stride = -(-(HEAD * WORD + device_bytes.nbytes) // LINE) * LINE
         self._memory = torch.zeros(ENTRIES, stride, dtype=torch.uint8, pin_memory=on_gpu)
         self._heads = tuple(bytes_of(entry).cast("q")[:HEAD] for entry in self._memory)
         self.entries = tuple(entry[HEAD * WORD :] for entry in self._memory)

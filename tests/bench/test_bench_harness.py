@@ -163,7 +163,12 @@ HANDED: list[dict[str, Any]] = [
     {"way": "8 bytes", "tokens": 0, "us": 4.0},
     *(
         {"way": way, "tokens": tokens, "us": us}
-        for way, us in (("ppcgc captured", 12.0), ("raw captured send", 10.0), ("eager send", 40.0))
+        for way, us in (
+            ("ppcgc captured", 12.0),
+            ("raw captured send", 10.0),
+            ("eager send", 40.0),
+            ("eager send a key", 60.0),
+        )
         for tokens in (64, 512)
     ),
 ]
@@ -181,6 +186,7 @@ def test_targets_of_two_ranks() -> None:
     }
     assert found == {
         "captured hand-off of 64 tokens / raw captured send": (1.2, 1.3),
+        "captured hand-off of 64 tokens / eager send a key": (0.2, 0.5),
         "captured hand-off of 64 tokens / eager send": (0.3, 0.5),
         "captured hand-off of 512 tokens / raw captured send": (1.2, 1.3),
         "pipeline, 47 tokens, ppcgc eager: slower stage's raw rate needed": (

@@ -243,7 +243,7 @@ def nothing_left(rank: int, where: str, fault: str) -> Any:
     before = _held(where)
     error, during = _serve_and_close(rank, where, fault)
     after = _held(where)
-    patience = time.monotonic() + 5  # symmetric memory goes when the other rank has unmapped it
+    patience = time.monotonic() + 15  # shared memory goes when the other rank has unmapped it
     while after["bytes"] - before["bytes"] > 4 << 20 and time.monotonic() < patience:
         time.sleep(0.5)
         after = _held(where)

@@ -85,8 +85,7 @@ def test_a_rank_that_raises(where: str, tmp_path: Path) -> None:
     assert "step 2: ValueError: no luck" in check_other(outcomes, 0, where, "PeerError")
 
 
-# Symmetric memory traps in its kernel when it waits in vain, and takes the process along.
-@pytest.mark.parametrize("where", modes("eager"))
+@pytest.mark.parametrize("where", modes("eager", "symmetric"))
 def test_a_send_that_never_comes(where: str, tmp_path: Path) -> None:
     _, last = two_ranks(mute, tmp_path, where, where)
     assert last.kind == "HandOffTimeoutError", last
@@ -95,7 +94,7 @@ def test_a_send_that_never_comes(where: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("where", modes("eager", "captured"))
+@pytest.mark.parametrize("where", modes("eager", "captured", "symmetric"))
 def test_a_host_that_waits_inside_cuda_is_woken(where: str, tmp_path: Path) -> None:
     _, last = two_ranks(host_inside_cuda, tmp_path, where, where)
     assert last.kind == "HandOffTimeoutError", last
@@ -138,7 +137,6 @@ def test_unequal_specs_and_a_wrong_order(where: str, tmp_path: Path) -> None:
         assert raised["order"].startswith("AgreementError: rank 0 has layers [2, 4) of 4")
 
 
-# Symmetric memory that waits for a hung rank takes its CUDA context along: it is in no list here.
 @pytest.mark.parametrize(
     ("where", "fault"),
     [
@@ -152,6 +150,7 @@ def test_unequal_specs_and_a_wrong_order(where: str, tmp_path: Path) -> None:
                 ("captured", "hangs amid its step"),
                 ("captured", "none"),
                 ("symmetric", "raises"),
+                ("symmetric", "hangs amid its step"),
             )
         ),
     ],

@@ -20,6 +20,7 @@ from ring_checks import (
 from test_row_moves import needs_gpu
 from torch import Tensor
 
+from ppcgc.runtime.backends.cuda import CudaBackend
 from ppcgc.runtime.errors import AddressError, SourceError
 from ppcgc.runtime.graph_ring import ENTRIES
 from ppcgc.runtime.host_block import BucketHost
@@ -298,3 +299,33 @@ def test_the_kernel_takes_what_the_words_say(words: int) -> None:
             states.append((into.cpu(), count.cpu(), taken))
         for on_cpu, on_device in zip(*states, strict=True):
             assert torch.equal(on_cpu, on_device)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("seed", range(3))
+def test_replays_of_a_gpu_far_behind_each_take_their_own_load(seed: int) -> None:
+    device = torch.device("cuda", torch.cuda.current_device())
+    order, sizes = random.Random(seed), (3, 5000)
+    block = block_of(*sizes, device=device)
+    hosts = [BucketHost(block, counts(rows)) for rows in sizes]
+    graphs = [CudaBackend(device) for _ in hosts]
+    replays = []
+    for backend, host in zip(graphs, hosts, strict=True):
+        body = partial(host.load_in_graph, [])
+        backend.warm_up(body)
+        replays.append(backend.capture(body))
+    results, wanted = [], []
+    for step in range(1, 300):
+        if order.random() < 0.1:
+            torch.cuda._sleep(4_000_000)  # type: ignore[no-untyped-call]  # 2 ms: the ring fills
+        at = order.randrange(2)
+        load(hosts[at], step, in_graph=order.random() < 0.7)
+        if order.random() < 0.2:
+            continue  # given up
+        hosts[at].replay(replays[at])
+        results.append(hosts[at].device_views[0].clone())
+        wanted.append([step] * sizes[at])
+    assert [made.tolist() for made in results] == wanted
+    for backend in graphs:
+        backend.close()

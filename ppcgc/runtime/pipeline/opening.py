@@ -104,6 +104,7 @@ class OpenPipeline:
         }
         incoming = max(side.nbytes if (side := h.takes) else 0 for h in self._handoffs)
         outgoing = max(side.nbytes if (side := h.hands) else 0 for h in self._handoffs)
+        self._break_off.add([made.break_off for made in self._transports.values()])
         keeper = self._transports[self._names[0]]
         self._incoming, self._outgoing = keeper.blocks(incoming, outgoing)
         for handoff in self._handoffs:

@@ -183,7 +183,7 @@ class Steps:
             wire = takes.eager_wire(live)
             block, boundary = takes.fresh(live)
         else:
-            wire = takes.wire(padded, live)
+            wire = _told(takes.wire(padded, live), transport)
             boundary = takes.live_views(runner.table[padded].boundary, live, padded)
         coming: list[Transfer] = []
         if block is not None and not transport.in_graph:
@@ -218,10 +218,16 @@ class Steps:
             if wire.pieces:
                 self.outbox.send_own(hands.pack(outputs, live), wire, self.messages, self.step)
             return None
-        transport, wire = self.transports[number], hands.wire(choice.padded, live)
+        transport = self.transports[number]
+        wire = _told(hands.wire(choice.padded, live), transport)
         if wire.pieces and not transport.in_graph and self.outgoing is not None:
             self.outbox.send(self.outgoing, wire, transport, self.step)
         return None
+
+
+def _told(wire: Wire, transport: Transport) -> Wire:
+    """The wire of a replay, with what stands for a block without bytes on this transport."""
+    return wire if wire.pieces else Wire(transport.nothing)
 
 
 def part(block: Tensor | None, side: Side | None, padded: Any) -> Tensor | None:

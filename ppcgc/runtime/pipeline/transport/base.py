@@ -30,12 +30,16 @@ class Transfer(Protocol):
 class Transport(Protocol):
     """Both ends of this rank: blocks come in from the rank before and go out to the next.
 
-    Blocks are flat uint8 tensors on the stage's device. Both ends know the size beforehand, and
-    nothing is called for a block without bytes.
+    Blocks are flat uint8 tensors on the stage's device. Both ends know the size beforehand.
     """
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def nothing(self) -> tuple[slice, ...]:
+        """The pieces that stand for a block without bytes: none where nobody need be told."""
+        ...
 
     @property
     def in_graph(self) -> bool:
@@ -66,6 +70,10 @@ class Transport(Protocol):
         """What was received last has been read, or will have been by what is queued."""
         ...
 
+    def break_off(self) -> None:
+        """Whatever waits on the GPU for a rank that is gone ends; from any thread."""
+        ...
+
     def replayed(self, step: int) -> Transfer | None:
         """What the replay that was queued last receives by itself, with ``in_graph``."""
         ...
@@ -93,6 +101,7 @@ class Ends:
     """What transports share: the edges of this rank, and plain memory for its blocks."""
 
     in_graph = False
+    nothing: tuple[slice, ...] = ()
 
     def __init__(
         self, device: torch.device, incoming: Edge | None, outgoing: Edge | None, faults: Faults
@@ -116,6 +125,9 @@ class Ends:
 
     def release(self) -> None:
         return None
+
+    def break_off(self) -> None:
+        return None  # communicators are aborted by their groups
 
     def replayed(self, step: int) -> Transfer | None:
         return None

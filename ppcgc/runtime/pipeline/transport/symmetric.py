@@ -1,51 +1,66 @@
-"""``symmetric``: the sender writes into the receiver's memory and signals, over NVLink.
+"""``symmetric``: the sender writes into the receiver's memory and tells it so, over NVLink.
 
 It rests on ``torch.distributed._symmetric_memory``, which torch does not promise to keep, hence
-opt-in. Two signals go over an edge: FULL after a block was written, FREE after it was read, so
-that the next block never lands on one that a replay still reads.
+opt-in. Two counts go over an edge: blocks written, in the receiver's memory, and blocks read, in
+the sender's, so that the next block never lands on one that a replay still reads.
 
-Note [a signal that never comes]
-    The kernel that waits for it would occupy the GPU for ever. Nobody may end it by giving the
-    signal in the other rank's place: what is queued behind it would then run on bytes that never
-    came, and hand them on. So it has a limit of its own, after which it traps. By then the host
-    has raised its error; a rank that was still waiting has no CUDA context any more afterwards,
-    and its process can only end.
+Note [a block without bytes is told of]
+    A replay without live rows resets padded rows in the block that it takes nothing into. So the
+    sender must not write the next block before that: it tells of an empty one, and waits for it
+    to be read, like any other.
+
+Note [a count that never comes]
+    The kernel that waits for it would occupy the GPU for ever, and nothing but a kernel can look
+    at another rank's word cheaply. It looks at a word of the host's as well, which is set where
+    the pipeline breaks off: see Note [who gave up passes nothing on] in ``signal_kernels``. The
+    process keeps its CUDA context.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.arena import ALIGNMENT, aligned
 from ppcgc.runtime.errors import TransportError
+from ppcgc.runtime.host_rows import bytes_of
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Edge
-from ppcgc.runtime.pipeline.transport.base import Queued, Transfer, edge_of
-from ppcgc.runtime.pipeline.transport.eager import EagerTransport
+from ppcgc.runtime.pipeline.transport.base import Ends, Queued, Transfer, edge_of
 
-FULL, FREE = 0, 1  # channels of the signal pad
 _SENDER, _RECEIVER = 0, 1  # ranks within the group of an edge
+_WORD = 8  # bytes of a count, and of what is copied at once
 
 
-class SymmetricTransport(EagerTransport):
-    """Push and signal on the current stream, for replays alone."""
+class SymmetricTransport(Ends):
+    """Push and tell on the current stream, for replays alone."""
 
     name = "symmetric"
+    nothing = (slice(0, 0),)  # see Note [a block without bytes is told of]
 
     def __init__(
         self, device: torch.device, incoming: Edge | None, outgoing: Edge | None, faults: Faults
     ) -> None:
         super().__init__(device, incoming, outgoing, faults)
-        self._from: Any = None
-        self._to: Any = None
-        self._own: Tensor | None = None  # the sender's half of an edge, only there to meet
-        self._remote = torch.empty(0, dtype=torch.uint8, device=device)  # the next rank's block
-        self._sent_before = False
-        # See Note [a signal that never comes]
-        self._limit_ms = int(1000 * (2 * faults.timeout + 2))
+        from ppcgc.runtime.pipeline.transport import signal_kernels  # Triton: on GPUs only
+
+        self._kernels = signal_kernels
+        words = signal_kernels.STATE_WORDS
+        self._state = torch.zeros(words, dtype=torch.int64, device=device)
+        self._given_up = torch.zeros(1, dtype=torch.int64, pin_memory=True)
+        self._given_up_on_host = bytes_of(self._given_up).cast("q")
+        # counts of blocks and the block there, by whose memory they lie in
+        self._written: Tensor | None = None
+        self._read: Tensor | None = None
+        self._written_there: Tensor | None = None
+        self._read_there: Tensor | None = None
+        self._there: Tensor | None = None
+        self._meetings: list[Any] = []  # torch's handles keep the other's memory mapped
+        self._take = self._release = self._wait_until_read = _nothing
 
     def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
         """The incoming block is memory that the rank before can write.
@@ -58,41 +73,96 @@ class SymmetricTransport(EagerTransport):
         os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
         landing = None
         if incoming:
-            landing, self._from = self._meet(incoming, edge_of(self.incoming, "receive over"))
+            edge = edge_of(self.incoming, "receive over")
+            landing, self._written, _, self._read_there = self._meet(incoming, edge, _SENDER)
         if outgoing:
-            self._own, self._to = self._meet(outgoing, edge_of(self.outgoing, "send over"))
-            self._remote = self._to.get_buffer(_RECEIVER, (outgoing,), torch.uint8)
-        return landing, self._block(outgoing)
+            edge = edge_of(self.outgoing, "send over")
+            _, self._read, self._there, self._written_there = self._meet(outgoing, edge, _RECEIVER)
+        return landing, self._block(aligned(outgoing))
 
-    def warm_up(self) -> None:
-        return None  # the two met already
-
-    def _meet(self, nbytes: int, edge: Edge) -> tuple[Tensor, Any]:
+    def _meet(self, nbytes: int, edge: Edge, other: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """A block and a count of this rank, the block and the count of the ``other``."""
         from torch.distributed import _symmetric_memory as symmetric
 
+        size = aligned(nbytes) + ALIGNMENT
         try:
-            block = symmetric.empty(nbytes, dtype=torch.uint8, device=self.device)
-            block.zero_()
-            return block, symmetric.rendezvous(block, edge.group)
+            own = symmetric.empty(size, dtype=torch.uint8, device=self.device)
+            own.zero_()
+            meeting = symmetric.rendezvous(own, edge.group)
+            there = meeting.get_buffer(other, (size,), torch.uint8)
         except RuntimeError as problem:
             raise TransportError(
                 f"transport symmetric: no shared memory with rank {edge.peer} ({problem}); use "
                 "`transport: eager`"
             ) from problem
+        self._meetings.append(meeting)
+        return *_parts(own, nbytes), *_parts(there, nbytes)
+
+    def warm_up(self) -> None:
+        """The kernels compiled, and those that are always the same in graphs of their own.
+
+        A graph is launched in a tenth of the time that Triton takes for a kernel.
+        """
+        kernels, state = self._kernels, self._state
+        if self._written is not None and self._read_there is not None:
+            written, read_there = self._written, self._read_there
+            self._take = _graph(
+                lambda more: kernels.wait(written, state, self._given_up, kernels.TAKEN, more)
+            )
+            self._release = _graph(lambda more: kernels.tell(read_there, state, kernels.TAKEN))
+        if self._read is not None and self._there is not None:
+            read = self._read
+            self._wait_until_read = _graph(
+                lambda more: kernels.wait(read, state, self._given_up, kernels.SENT, 0)
+            )
+            self._push(self._there[:0], more=0)
 
     def send(self, block: Tensor, step: int) -> Transfer:
         target = edge_of(self.outgoing, "send over")
-        if self._sent_before:
-            self._to.wait_signal(_RECEIVER, FREE, self._limit_ms)
-        self._sent_before = True
-        self._remote[: block.numel()].copy_(block)
-        self._to.put_signal(_RECEIVER, FULL, self._limit_ms)
-        return Queued(self.faults, target.peer, step, self.device)
+        self._wait_until_read()
+        self._push(block, more=1)
+        return self._queued(target, step)
+
+    def _push(self, block: Tensor, more: int) -> None:
+        assert self._there is not None and self._written_there is not None  # it has met
+        into = self._there[: block.numel()]
+        if block.numel() % _WORD == 0 and block.data_ptr() % _WORD == 0:
+            block, into = block.view(torch.int64), into.view(torch.int64)
+        self._kernels.push(block, into, self._written_there, self._state, more)
 
     def receive(self, block: Tensor, step: int) -> Transfer:
         source = edge_of(self.incoming, "receive over")
-        self._from.wait_signal(_SENDER, FULL, self._limit_ms)
-        return Queued(self.faults, source.peer, step, self.device)
+        self._take()
+        return self._queued(source, step)
 
     def release(self) -> None:
-        self._from.put_signal(_SENDER, FREE, self._limit_ms)
+        self._release()
+
+    def break_off(self) -> None:
+        """Nothing will come any more: kernels that wait end, and nothing is passed on."""
+        self._given_up_on_host[0] = 1
+
+    def _queued(self, edge: Edge, step: int) -> Transfer:
+        queued = Queued(self.faults, edge.peer, step, self.device)
+        happened = queued.done
+        queued.done = lambda: happened() and not self._given_up_on_host[0]
+        return queued
+
+
+def _nothing() -> None:
+    return None
+
+
+def _parts(whole: Tensor, nbytes: int) -> tuple[Tensor, Tensor]:
+    """A block of so many bytes, and the word of a count behind it."""
+    return whole[:nbytes], whole[aligned(nbytes) :][:_WORD].view(torch.int64)
+
+
+def _graph(body: Callable[[int], None]) -> Callable[[], None]:
+    """The launch of a kernel that counts one further; run once before, counting none."""
+    body(0)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        body(1)
+    return graph.replay

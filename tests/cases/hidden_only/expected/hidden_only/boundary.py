@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:273ac02076b5384be9554b57455730d885074abf805b9f2da54729d17f2ca3a9
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -71,4 +71,5 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.reset()

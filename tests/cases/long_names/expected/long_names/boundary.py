@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:1e4305ee185251b0d581b9816b805fe79e4b5279f68fcee4c8dec058a34ec0b5
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -116,7 +116,7 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(
+        self.past_live.fill(
             rows.key_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             rt.axis_count(
                 live,
@@ -125,10 +125,11 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
             ),
             self.dims.dim_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
         )
-        rt.reset_repeat_last(
+        self.past_live.repeat_last(
             rows.two_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             rt.axis_count(live, axes, "tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_")
             * 2
             + 1,
             dim=1,
         )
+        self.past_live.reset()

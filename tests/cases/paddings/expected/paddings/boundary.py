@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:4aa9ba1a69bf7eca98cd0758fd684b7173544242b678df2027b62ca1f727b8ef
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -98,7 +98,8 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         host.receive_rows(into.whole, source.whole, (self.dims.hidden,), "boundary.whole")
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.zeroed, rt.axis_count(live, axes, "tokens"), 0)
-        rt.reset_fill(rows.filled, rt.axis_count(live, axes, "tokens"), -1.5)
-        rt.reset_fill(rows.computed, rt.axis_count(live, axes, "tokens"), self.dims.sink + 8)
-        rt.reset_repeat_last(rows.repeated, rt.axis_count(live, axes, "tokens"), dim=1)
+        self.past_live.fill(rows.zeroed, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.filled, rt.axis_count(live, axes, "tokens"), -1.5)
+        self.past_live.fill(rows.computed, rt.axis_count(live, axes, "tokens"), self.dims.sink + 8)
+        self.past_live.repeat_last(rows.repeated, rt.axis_count(live, axes, "tokens"), dim=1)
+        self.past_live.reset()

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:576fa7013ef35090361e995f229ce7b930a807defcec26456618bc12251e8df0
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -86,5 +86,6 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
-        rt.reset_fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.residual, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.reset()

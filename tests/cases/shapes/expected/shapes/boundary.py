@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 2; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
 # spec: sha256:d537729046a0e090de41a413e09a7ba112f6e5b0d839b71aaeedf67e3ee80f30
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 
@@ -84,5 +84,6 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
         host.receive_rows(into.turned, source.turned, (3, 2 * live.tokens), "boundary.turned")
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
-        rt.reset_fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
-        rt.reset_fill(rows.turned, rt.axis_count(live, axes, "tokens") * 2, 2, dim=1)
+        self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
+        self.past_live.fill(rows.turned, rt.axis_count(live, axes, "tokens") * 2, 2, dim=1)
+        self.past_live.reset()
