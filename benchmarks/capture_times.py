@@ -10,7 +10,7 @@ from benchmarks.generated import bench_llama
 from benchmarks.scenario import Scenario
 from benchmarks.timing import stream_ms
 from ppcgc import runtime as rt
-from ppcgc.runtime.capture import in_order, record, warm_up
+from ppcgc.runtime.capturing import in_order, record, warm_up
 
 
 def capture_times(scenario: Scenario) -> list[dict[str, Any]]:

@@ -251,7 +251,7 @@ def draw(run: Run) -> None:
     try:
         from benchmarks.plots import plots
     except ImportError as problem:
-        run.say(f"no plots: {problem}; `pip install ppcgc[bench]`")
+        run.say(f"no plots: {problem}; `pip install 'ppcgc[bench]'`")
         return
     for path in plots(run.data, run.file.parent):
         run.say(f"wrote {path.name}")

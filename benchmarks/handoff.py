@@ -23,9 +23,10 @@ from benchmarks.ranks import RankFailedError, TwoRanks
 from benchmarks.shape import Shape
 from ppcgc import runtime as rt
 from ppcgc.runtime.past_live import PastLive
-from ppcgc.runtime.pipeline.board import Board, own_store
+from ppcgc.runtime.pipeline.board import Board
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Edge
+from ppcgc.runtime.pipeline.store import own_store
 from ppcgc.runtime.pipeline.transport import Transport, check_transports, open_transport
 
 Go = Callable[[], object]  # this rank's part of one hand-off, queued

@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from ppcgc.runtime import open_backend
 from ppcgc.runtime.pipeline import Pipeline
 
 PROMPT_TOKENS, CONTEXT, KV_ROWS = 47, 128, 64 * PAGE
+WAIT = timedelta(minutes=2)
 TINY: dict[str, Any] = {
     "vocab_size": 512,
     "hidden_size": 32,
@@ -148,7 +150,8 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.device == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    kind = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(kind, timeout=WAIT)  # for the tokens; the pipeline has its own
     try:
         return serve(arguments, device)
     finally:

@@ -54,7 +54,10 @@ def tiny_model(device: str) -> Any:
 
 def llama(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
     """Prefill and decode of a model that hands over its residual stream."""
-    return subjects(*residual_runners(llama_runners, device, stages))
+    return subjects(
+        *residual_runners(llama_runners, device, stages),
+        unsplit=residual_runners(llama_runners, device, 1),
+    )
 
 
 def residual_runners(package: Any, device: str, stages: int) -> tuple[list[Any], list[Any]]:
@@ -115,11 +118,19 @@ def place_of(stage: int, of: int) -> str:
     return "First" if stage == 0 else "Last" if stage == of - 1 else "Middle"
 
 
-def subjects(prefill: list[Any], decode: list[Any]) -> list[Subject]:
-    """One subject a runner. Feeding is left out: each stage is looked at by itself."""
+def subjects(
+    prefill: list[Any],
+    decode: list[Any],
+    unsplit: tuple[list[Any], list[Any]] = ([None], [None]),
+) -> list[Subject]:
+    """One subject a runner. Feeding is left out: each stage is looked at by itself.
+
+    ``unsplit`` are the same runners of one stage, which all stages together are held against.
+    """
+    (whole_prefill,), (whole_decode,) = unsplit
     return [
-        Subject(runners=prefill, batches=prefill_batch),
-        Subject(runners=decode, batches=decode_batch),
+        Subject(runners=prefill, batches=prefill_batch, unsplit=whole_prefill),
+        Subject(runners=decode, batches=decode_batch, unsplit=whole_decode),
     ]
 
 

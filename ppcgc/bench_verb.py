@@ -27,7 +27,7 @@ def bench(*, peers: tuple[str, ...], tiny: bool, out: Path | None) -> str:
     except ImportError as problem:
         raise NoBenchError(
             f"{problem}: the measurements are in a checkout's `benchmarks/`, not in the package; "
-            "run this in its root, with `pip install ppcgc[bench]`"
+            "run this in its root, with `pip install 'ppcgc[bench]'`"
         ) from problem
     try:
         text, _ = run(peers=peers, tiny=tiny, out=out, say=lambda line: click.echo(line, err=True))

@@ -208,8 +208,8 @@ def plan(
 ) -> int:
     """Print what a SPEC comes to: graphs, stages, slots and hand-offs, with bytes.
 
-    Numbers that need the model's config or a size given at build are `?` until --config and
-    --set give them. Nothing is generated.
+    Numbers that need the model's config, a size given at build or the model's dtype are `?` until
+    --config, --set and --dtype give them. Nothing is generated.
     """
     from ppcgc.driver import check_source
     from ppcgc.known.given import read_config, read_values
@@ -242,7 +242,7 @@ def init(name: str, family: str | None) -> int:
     """Write a commented spec to start from: NAME.yaml. Never writes over a file."""
     from ppcgc.driver import Source, check_source
     from ppcgc.schema_file import NAME
-    from ppcgc.starter import family_of, schema_seen_from, starter_path, starter_text
+    from ppcgc.starter import as_argument, family_of, schema_seen_from, starter_path, starter_text
 
     path = starter_path(name)
     text = starter_text(family or family_of(path), path)
@@ -258,9 +258,10 @@ def init(name: str, family: str | None) -> int:
         raise CannotRunError(f"{path}: is there already") from error
     except OSError as error:
         raise CannotRunError(f"{path}: {error.strerror}") from error
-    _say(f"wrote {path.as_posix()}: next, `ppcgc validate {path.as_posix()}`")
+    _say(f"wrote {path.as_posix()}: next, `ppcgc validate {as_argument(path)}`")
     if schema_seen_from(path) == NAME:
-        _say(f"for help in an editor, beside it: `ppcgc schema > {NAME}`")
+        beside = as_argument(path.with_name(NAME))
+        _say(f"for help in an editor, beside it: `ppcgc schema > {beside}`")
     return CLEAN
 
 

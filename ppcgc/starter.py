@@ -6,6 +6,7 @@ The spec is ``starter.yaml`` beside this module; two of its lines are written an
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path, PurePath
 
 from ppcgc.schema_file import NAME
@@ -20,6 +21,12 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_]")
 def starter_path(name: str) -> Path:
     """The file of a starter spec: ``name`` with the suffix of specs."""
     return Path(name if name.endswith((SUFFIX, ".yml")) else name + SUFFIX)
+
+
+def as_argument(path: Path) -> str:
+    """A path as a shell takes it, never for an option."""
+    text = path.as_posix()
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def family_of(path: Path) -> str:

@@ -27,7 +27,7 @@ def verify(
         from ppcgc.runtime.errors import PpcgcError
         from ppcgc.runtime.verification.command import text_of, verify_factory
     except ImportError as problem:
-        raise NoRuntimeError(f"{problem}: `pip install ppcgc[runtime]`") from problem
+        raise NoRuntimeError(f"{problem}: `pip install 'ppcgc[runtime]'`") from problem
     try:
         done = verify_factory(
             factory,

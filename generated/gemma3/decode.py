@@ -63,7 +63,7 @@ class DecodeSteps:
         return rt.Choice(DecodeExtents(requests, tokens), rt.Reason.FITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeOutputs:
     """What the last stage gives: live rows only."""
 

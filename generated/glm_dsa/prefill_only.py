@@ -41,7 +41,7 @@ class PrefillOnlyBatch(Protocol):
     def last_token(self) -> rt.HostSource: ...  # [requests] int64, llama_hf.yaml:39
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -167,6 +167,7 @@ class _PrefillOnly(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

@@ -73,7 +73,7 @@ class PrefillSteps:
         return rt.Choice(PrefillExtents(tokens, requests), rt.Reason.FITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillOutputs:
     """What the last stage gives: live rows only."""
 

@@ -44,7 +44,7 @@ class DecodeFirstBatch(Protocol):
     def last_page_len(self) -> rt.HostSource: ...  # [requests] int32, llama_flashinfer.yaml:46
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -75,7 +75,7 @@ class DecodeFirstAttentionHook(Protocol):
     ) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeFirstHooks:
     """The hooks that a runner is built with."""
 
@@ -222,6 +222,15 @@ class _DecodeFirst(
         backend: rt.Backend,
         hooks: DecodeFirstHooks,
     ) -> None:
+        rt.check_given(
+            type(self),
+            layers,
+            dtype,
+            backend,
+            dims=(dims, Dims),
+            state=(state, State),
+            hooks=(hooks, DecodeFirstHooks),
+        )
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

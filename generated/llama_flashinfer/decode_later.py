@@ -42,7 +42,7 @@ class DecodeLaterBatch(Protocol):
     def last_page_len(self) -> rt.HostSource: ...  # [requests] int32, llama_flashinfer.yaml:46
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -72,7 +72,7 @@ class DecodeLaterAttentionHook(Protocol):
     ) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeLaterHooks:
     """The hooks that a runner is built with."""
 
@@ -214,6 +214,15 @@ class _DecodeLater(
         backend: rt.Backend,
         hooks: DecodeLaterHooks,
     ) -> None:
+        rt.check_given(
+            type(self),
+            layers,
+            dtype,
+            backend,
+            dims=(dims, Dims),
+            state=(state, State),
+            hooks=(hooks, DecodeLaterHooks),
+        )
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

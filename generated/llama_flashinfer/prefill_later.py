@@ -48,7 +48,7 @@ class PrefillLaterBatch(Protocol):
     def last_page_len(self) -> rt.HostSource: ...  # [requests] int32, llama_flashinfer.yaml:33
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -80,7 +80,7 @@ class PrefillLaterAttentionHook(Protocol):
     ) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillLaterHooks:
     """The hooks that a runner is built with."""
 
@@ -251,6 +251,15 @@ class _PrefillLater(
         backend: rt.Backend,
         hooks: PrefillLaterHooks,
     ) -> None:
+        rt.check_given(
+            type(self),
+            layers,
+            dtype,
+            backend,
+            dims=(dims, Dims),
+            state=(state, State),
+            hooks=(hooks, PrefillLaterHooks),
+        )
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

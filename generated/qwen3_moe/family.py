@@ -46,7 +46,7 @@ class Dims:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class State:
     """Tensors that the graphs write in place. Their rows stand in dimension 0."""
 
@@ -54,7 +54,7 @@ class State:
 
     def check(self, dims: Dims, device: torch.device) -> None:
         """Raises StateError for a tensor with other rows or on another device."""
-        rt.check_state("kv", self.kv, dims.kv_rows, device)
+        rt.check_state("kv", self.kv, dims.kv_rows, device, "llama_hf.yaml:20")
 
 
 def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:

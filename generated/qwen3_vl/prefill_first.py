@@ -40,7 +40,7 @@ class PrefillFirstBatch(Protocol):
     def deepstack(self) -> Tensor | None: ...  # [deepstack, tokens, hidden] model, qwen3_vl.yaml:37
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -114,9 +114,8 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
         cu_seqlens_rows.put(batch.cu_seqlens, live.requests + 1)
         cu_seqlens_rows.pad_repeat_last(live.requests + 1)
         cu_seqlens_rows.check_offsets(live.requests + 1, live.tokens, closed=True)
-        # inputs_embeds (qwen3_vl.yaml:36): written by the caller before finish(), then zero
-        rt.fill_live(slots.inputs_embeds, live.tokens, 0)
-        rt.pad_zero(slots.inputs_embeds, live.tokens)
+        # inputs_embeds (qwen3_vl.yaml:36): live rows are zero until the caller writes them
+        rt.fill_whole(slots.inputs_embeds, 0)
         # deepstack (qwen3_vl.yaml:37): batch.deepstack, then zero
         if batch.deepstack is None:
             rt.fill_live(slots.deepstack, live.tokens, 0, dim=1)
@@ -124,6 +123,15 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             rt.copy_rows(slots.deepstack, batch.deepstack, live.tokens, "deepstack", dim=1)
         rt.pad_zero(slots.deepstack, live.tokens, dim=1)
         host.push()
+
+    def pad_late(
+        self,
+        slots: PrefillFirstSlots,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        # inputs_embeds (qwen3_vl.yaml:36): written by the caller before finish(), then zero
+        rt.pad_zero(slots.inputs_embeds, live.tokens)
 
     def bind(
         self,
@@ -166,6 +174,7 @@ class _PrefillFirst(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

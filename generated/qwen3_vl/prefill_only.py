@@ -41,7 +41,7 @@ class PrefillOnlyBatch(Protocol):
     def deepstack(self) -> Tensor | None: ...  # [deepstack, tokens, hidden] model, qwen3_vl.yaml:37
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -114,9 +114,8 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
         # last_token (llama_hf.yaml:39): batch.last_token, then zero
         last_token_rows.put(batch.last_token, live.requests)
         last_token_rows.check_index(live.requests, live.tokens)
-        # inputs_embeds (qwen3_vl.yaml:36): written by the caller before finish(), then zero
-        rt.fill_live(slots.inputs_embeds, live.tokens, 0)
-        rt.pad_zero(slots.inputs_embeds, live.tokens)
+        # inputs_embeds (qwen3_vl.yaml:36): live rows are zero until the caller writes them
+        rt.fill_whole(slots.inputs_embeds, 0)
         # deepstack (qwen3_vl.yaml:37): batch.deepstack, then zero
         if batch.deepstack is None:
             rt.fill_live(slots.deepstack, live.tokens, 0, dim=1)
@@ -124,6 +123,15 @@ class PrefillOnlyInputs(rt.Inputs[PrefillExtents, PrefillOnlyBatch, Dims, Prefil
             rt.copy_rows(slots.deepstack, batch.deepstack, live.tokens, "deepstack", dim=1)
         rt.pad_zero(slots.deepstack, live.tokens, dim=1)
         host.push()
+
+    def pad_late(
+        self,
+        slots: PrefillOnlySlots,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        # inputs_embeds (qwen3_vl.yaml:36): written by the caller before finish(), then zero
+        rt.pad_zero(slots.inputs_embeds, live.tokens)
 
     def bind(
         self,
@@ -168,6 +176,7 @@ class _PrefillOnly(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

@@ -67,7 +67,7 @@ class DecodeFirstBatch(Protocol):
     def global_num_tokens_cpu(self) -> object: ...  # live requests of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeFirstNgramEmbeddingInfoSlots(rt.SlotView):
     """The group ngram_embedding_info of the slots."""
 
@@ -75,7 +75,7 @@ class DecodeFirstNgramEmbeddingInfoSlots(rt.SlotView):
     req_lens: Tensor | None  # [requests] int32, sglang_decode.yaml:77
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -436,6 +436,7 @@ class _DecodeFirst(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

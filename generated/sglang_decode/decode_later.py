@@ -67,7 +67,7 @@ class DecodeLaterBatch(Protocol):
     def global_num_tokens_cpu(self) -> object: ...  # live requests of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeLaterNgramEmbeddingInfoSlots(rt.SlotView):
     """The group ngram_embedding_info of the slots."""
 
@@ -75,7 +75,7 @@ class DecodeLaterNgramEmbeddingInfoSlots(rt.SlotView):
     req_lens: Tensor | None  # [requests] int32, sglang_decode.yaml:77
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeLaterPpProxyTensorsSlots(rt.SlotView):
     """The group pp_proxy_tensors of the slots."""
 
@@ -84,7 +84,7 @@ class DecodeLaterPpProxyTensorsSlots(rt.SlotView):
     topk_indices: Tensor | None  # [tokens, topk] int32, sglang_decode.yaml:80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodeLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -445,6 +445,7 @@ class _DecodeLater(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

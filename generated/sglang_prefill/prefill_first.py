@@ -48,7 +48,7 @@ class PrefillFirstBatch(Protocol):
     def global_num_tokens_cpu(self) -> object: ...  # live tokens of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -148,10 +148,9 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
                 dim=1,
             )
             rt.pad_zero(slots.mrope_positions, live.tokens, dim=1)
-        # input_embeds (sglang_prefill.yaml:54): written by the caller before finish(), then zero
+        # input_embeds (sglang_prefill.yaml:54): live rows are zero until the caller writes them
         if slots.input_embeds is not None:
-            rt.fill_live(slots.input_embeds, live.tokens, 0)
-            rt.pad_zero(slots.input_embeds, live.tokens)
+            rt.fill_whole(slots.input_embeds, 0)
         # mamba_track_indices (sglang_prefill.yaml:56): batch.mamba_track_indices, then zero
         if slots.mamba_track_indices is not None:
             rt.copy_rows(
@@ -195,6 +194,16 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
                 else live.tokens,
             )
         host.push()
+
+    def pad_late(
+        self,
+        slots: PrefillFirstSlots,
+        live: PrefillExtents,
+        padded: PrefillExtents,
+    ) -> None:
+        # input_embeds (sglang_prefill.yaml:54): written by the caller before finish(), then zero
+        if slots.input_embeds is not None:
+            rt.pad_zero(slots.input_embeds, live.tokens)
 
     def bind(
         self,
@@ -271,6 +280,7 @@ class _PrefillFirst(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

@@ -48,7 +48,7 @@ class PrefillLaterBatch(Protocol):
     def global_num_tokens_cpu(self) -> object: ...  # live tokens of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillLaterPpProxyTensorsSlots(rt.SlotView):
     """The group pp_proxy_tensors of the slots."""
 
@@ -57,7 +57,7 @@ class PrefillLaterPpProxyTensorsSlots(rt.SlotView):
     topk_indices: Tensor | None  # [tokens, topk] int32, sglang_prefill.yaml:70
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -289,6 +289,7 @@ class _PrefillLater(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

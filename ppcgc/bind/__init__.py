@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import PurePath
 
-from ppcgc.bind.checks import check_config, check_extents, check_layers
+from ppcgc.bind.checks import OTHER_SIZES, check_config, check_extents, check_layers
 from ppcgc.bind.fold import Folding
 from ppcgc.bind.request import Binding, read_binding
 from ppcgc.bind.rules import BOUND_EXTENT, BOUND_LAYERS
@@ -36,13 +36,14 @@ def bind(family: Family, binding: Binding) -> tuple[Family | None, list[Diagnost
     try:
         known = gather(family, binding.config, binding.given, defaults=False)
     except NotKnownError as error:
-        return None, [_located(BOUND_EXTENT, error)]
+        return None, [_located(BOUND_EXTENT, error, OTHER_SIZES)]
     found = check_layers(family, known)
     stages: tuple[Stage, ...] | None = None
+    help = "make stages and layers agree: the ranges here, `--stages` or the config"
     try:
         stages = stages_of(family, known, binding.stages)
     except NotKnownError as error:
-        found.append(_located(BOUND_LAYERS, error))
+        found.append(_located(BOUND_LAYERS, error, help))
     cuts = tuple(stage.start for stage in (stages or ())[1:])
     found += check_extents(family, known, cuts)
     if found:
@@ -50,10 +51,10 @@ def bind(family: Family, binding: Binding) -> tuple[Family | None, list[Diagnost
     return _folded(family, known, _bound(family, binding, known, stages)), []
 
 
-def _located(rule: Rule, error: NotKnownError) -> Diagnostic:
+def _located(rule: Rule, error: NotKnownError, help: str) -> Diagnostic:
     if error.span is None:
         raise error
-    return Diagnostic(rule=rule, span=error.span, message=str(error))
+    return Diagnostic(rule=rule, span=error.span, message=str(error), help=help)
 
 
 def _bound(

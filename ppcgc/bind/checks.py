@@ -95,6 +95,9 @@ def _wrong(binding: Binding, path: tuple[str, ...], span: Span, help: str) -> Di
     )
 
 
+OTHER_SIZES = "change the expression, or bind other sizes: `--bind`, `--set`, `--stages`"
+
+
 def check_layers(family: Family, known: Known) -> list[Diagnostic]:
     """Findings for kinds that list layers which the model has not."""
     found = []
@@ -154,8 +157,8 @@ def _key_problem(
             if key.when is not None and known.value(key.when) is False:
                 return None
         except NotKnownError as error:
-            message = f"{error}{where}"
-            return Diagnostic(rule=BOUND_EXTENT, span=key.span_of("when"), message=message)
+            span, message = key.span_of("when"), f"{error}{where}"
+            return Diagnostic(rule=BOUND_EXTENT, span=span, message=message, help=OTHER_SIZES)
     return _problem(known, extent.expr, extent.span, where)
 
 
@@ -163,5 +166,6 @@ def _problem(known: Known, expr: Expr, span: Span, where: str) -> Diagnostic | N
     try:
         known.extent(expr)
     except NotKnownError as error:
-        return Diagnostic(rule=BOUND_EXTENT, span=span, message=f"{error}{where}")
+        message = f"{error}{where}"
+        return Diagnostic(rule=BOUND_EXTENT, span=span, message=message, help=OTHER_SIZES)
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ppcgc.emit.shapes import line_of
 from ppcgc.emit.source import Code, call, code, identifier, literal, tuple_of
 from ppcgc.ir import Bound, Family
 
@@ -17,8 +16,6 @@ class BoundView:
     config: Code
     table: Code
     kinds: bool  # all kinds of layers are constants
-    stages: Code | None
-    stages_line: Code
 
 
 def bound_view(family: Family) -> BoundView | None:
@@ -32,18 +29,12 @@ def bound_view(family: Family) -> BoundView | None:
         config=literal(bound.config),
         table=_table(bound, whole),
         kinds=whole,
-        stages=None if bound.stages is None else _ranges(bound.stages),
-        stages_line=Code(f"# {line_of(family.pipeline.span)}: the layers of each stage, half open"),
     )
 
 
 def _header(bound: Bound) -> Code:
     config = "".join(c if c.isprintable() else "?" for c in bound.config)
     return Code(f"# bound: {config} {bound.fingerprint}")
-
-
-def _ranges(stages: tuple[tuple[int, int], ...]) -> Code:
-    return tuple_of(tuple(tuple_of((literal(start), literal(end))) for start, end in stages))
 
 
 def _table(bound: Bound, whole: bool) -> Code:

@@ -12,6 +12,7 @@ from ppcgc.emit.bound_code import (
     layer_set,
 )
 from ppcgc.emit.boundaries import BoundaryView
+from ppcgc.emit.build_checks import stage_ranges
 from ppcgc.emit.imports import export_list, import_lines
 from ppcgc.emit.runner_view import RunnerView
 from ppcgc.emit.scope import Scope
@@ -24,7 +25,6 @@ from ppcgc.ir import (
     ConfigDim,
     ConfigLength,
     Dim,
-    EvenStages,
     ExprDim,
     Family,
     KindIds,
@@ -69,6 +69,8 @@ class FamilyView:
     local_dims: tuple[Code, ...]
     make_dims: Code
     states: tuple[StateView, ...]
+    stages: Code | None  # the layers of each, where the build does not say
+    stages_line: Code
     ranges: Code
     ranges_line: Code
     has_boundary: bool
@@ -103,6 +105,8 @@ def family_view(
             tuple(code("{}={}", field.name, field.name) for field in (*dims, *given)),
         ),
         states=tuple(_state_views(family)),
+        stages=stage_ranges(family),
+        stages_line=Code(f"# {line_of(family.pipeline.span)}: the layers of each stage, half open"),
         ranges=_ranges(family),
         ranges_line=Code(f"# {line_of(family.pipeline.span)}"),
         has_boundary=bool(boundaries),
@@ -280,11 +284,18 @@ def _state_views(family: Family) -> list[StateView]:
         name = identifier(state.name)
         reserved = ", ".join(map(str, state.reserved))
         rows = scope.python(state.rows)
-        parts = (literal(state.name), code("self.{}", name), rows, Code("device"))
+        line = line_of(state.span)
+        parts = (
+            literal(state.name),
+            code("self.{}", name),
+            rows,
+            Code("device"),
+            literal(line),
+        )
         views.append(
             StateView(
                 name=name,
-                note=Code(f"# rows {reserved} belong to padding, {line_of(state.span)}"),
+                note=Code(f"# rows {reserved} belong to padding, {line}"),
                 check=call(Code("rt.check_state"), parts),
             )
         )
@@ -292,10 +303,6 @@ def _state_views(family: Family) -> list[StateView]:
 
 
 def _ranges(family: Family) -> Code:
-    if family.bound is not None and family.bound.stages is not None:
-        return Code("rt.declared_ranges(dims.layer_count, STAGES)")
-    stages = family.pipeline.stages
-    if isinstance(stages, EvenStages):
+    if stage_ranges(family) is None:
         return Code("rt.even_ranges(dims.layer_count, of)")
-    pairs = tuple(tuple_of((literal(r.start), literal(r.end))) for r in stages)
-    return call(Code("rt.declared_ranges"), (Code("dims.layer_count"), tuple_of(pairs)))
+    return Code("rt.declared_ranges(dims.layer_count, STAGES)")

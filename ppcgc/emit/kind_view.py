@@ -9,6 +9,7 @@ from ppcgc.emit.batch_protocol import PathTree, ProtocolClass
 from ppcgc.emit.batch_reads import add_reads, condition_reads, count_reads, presence_reads
 from ppcgc.emit.batch_source import is_absent, under
 from ppcgc.emit.boundaries import boundary_module, boundary_of
+from ppcgc.emit.build_checks import build_checks, stage_ranges
 from ppcgc.emit.forward_code import (
     forward_call,
     keyword_names,
@@ -71,6 +72,7 @@ class KindView:
     hooks: tuple[HookView, ...]
     hooks_class: Identifier
     hook_table: Code
+    build_checks: tuple[Code, ...]
     workspaces: tuple[Code, ...]
     model: Identifier
     model_forward: Code
@@ -117,6 +119,7 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
     conditions = ineligible_lines(family, planned)
     boundary = identifier("Boundary") if later else Code("None")
     typed = (extents, batch, Code("Dims"), view)
+    hooks = hook_views(planned, extents, batch, view, *name)
     return KindView(
         module=identifier(f"{runner}_{kind.name}"),
         doc=docstring(_doc(family, planned, kind)),
@@ -126,9 +129,10 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
         protocols=tuple(_batch_tree(family, planned, slots).classes(*name, "batch")),
         slots=view,
         slots_classes=tuple(slots_classes(slots, *name)),
-        hooks=hook_views(planned, extents, batch, view, *name),
+        hooks=hooks,
         hooks_class=class_name(*name, "hooks"),
         hook_table=hook_table(planned),
+        build_checks=build_checks(family, class_name(*name, "hooks") if hooks else None),
         workspaces=workspaces(family, planned),
         model=class_name(*name, "model"),
         model_forward=model_forward(keywords),
@@ -215,7 +219,7 @@ def _imports(
     modules = {
         boundary_module(planned.runner): boundary,
         "family": [
-            *(["STAGES"] if family.bound is not None and family.bound.stages else []),
+            *(["STAGES"] if stage_ranges(family) is not None else []),
             "Dims",
             *(["State"] if family.states else []),
         ],

@@ -27,6 +27,8 @@ def laid_out(source: str) -> str:
     text = Unfolding(source)
     for node in sorted(_statements(ast.parse(source).body), key=lambda node: -node.lineno):
         first, last = node.lineno - 1, _last_line(node)
+        while last > first + 1 and lines[last - 1].lstrip().startswith("#"):
+            last -= 1  # a comment between a head and its body is no part of the head
         if any(len(line) > WIDTH for line in lines[first:last]):
             indent = node.col_offset
             lines[first:last] = f"{' ' * indent}{_statement(text, node, indent)}".splitlines()

@@ -11,17 +11,19 @@ from ppcgc.emit.batch_source import source_expression
 from ppcgc.emit.names import dtype_code, flat_name, slot_attribute
 from ppcgc.emit.scope import Scope
 from ppcgc.emit.shapes import annotation, extent_code, line_of, padded_dims, shape_code
-from ppcgc.emit.slot_text import source_text
+from ppcgc.emit.slot_text import source_text, unwritten_text
 from ppcgc.emit.source import Code, code, comment, identifier, literal
 from ppcgc.expr.tree import Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     AbsentEager,
     BatchSource,
+    CallerSource,
     ConstSource,
     Extent,
     Family,
     FillPadding,
+    HookSource,
     KeepPadding,
     PaddingByAxis,
     Place,
@@ -83,6 +85,15 @@ class SlotCode:
     def heading(self) -> Code:
         """A comment over the slot's block: where rows come from, what the others hold."""
         return comment(f"{self.slot.qualified} ({self.line}): {source_text(self.slot)}", BODY)
+
+    def unwritten_heading(self) -> Code:
+        """The same over the load of a slot that is written after it."""
+        return comment(f"{self.slot.qualified} ({self.line}): {unwritten_text(self.slot)}", BODY)
+
+    @property
+    def written_late(self) -> bool:
+        """Do the caller or a hook write the slot after the load."""
+        return isinstance(self.slot.source, CallerSource | HookSource)
 
     def shape(self, rows: str) -> Code:
         """``(rows.tokens, self.dims.hidden)``."""

@@ -33,7 +33,8 @@ def load_statements(slot: SlotCode) -> list[Code]:
         if slot.slot.mirror is not None:  # a twin is there where its slot is
             there = code("{} and {} is not None", there, slot.mirror_name())
         body = [code("if {}:{}", there, Code(note)), *map(under, body)]
-    return [slot.heading(), *body] if body else []
+    heading = slot.unwritten_heading() if slot.written_late else slot.heading()
+    return [heading, *body] if body else []
 
 
 def _body(slot: SlotCode) -> list[Code]:
@@ -44,11 +45,8 @@ def _body(slot: SlotCode) -> list[Code]:
             body = _load_device(slot)
         case ComputeSource(expr=expr):
             body = [_compute(slot, expr)]
-        case CallerSource():  # what it does not write is not an earlier step's
-            view = slot.on_view()
-            body = [_fill_live(slot, view, Code("0")), *_pad_before(slot)]
-        case HookSource():
-            body = _pad_before(slot)
+        case CallerSource() | HookSource():
+            body = _unwritten(slot)
         case _:
             body = []
     return [*body, *_load_mirror(slot)] if slot.slot.mirror is not None else body
@@ -172,14 +170,13 @@ def _fill_live(slot: SlotCode, view: Code, value: Code) -> Code:
 
 
 def late_statements(slot: SlotCode) -> list[Code]:
-    """Statements that pad by rows which the caller or a hook wrote after the load."""
-    late = isinstance(slot.slot.source, CallerSource | HookSource)
-    if not late or not any(isinstance(each, RepeatLastPadding) for each in _paddings(slot)):
+    """Statements that pad what the caller or a hook wrote after the load, under a heading."""
+    if not slot.written_late:
         return []
     body = _pad_device(slot, slot.on_view(), slot.slot.padding)
-    return (
-        [code("if {} is not None:", slot.on_view()), *map(under, body)] if slot.optional else body
-    )
+    if body and slot.optional:
+        body = [code("if {} is not None:", slot.on_view()), *map(under, body)]
+    return [slot.heading(), *body] if body else []
 
 
 def _paddings(slot: SlotCode) -> tuple[OneAxisPadding, ...]:
@@ -189,16 +186,22 @@ def _paddings(slot: SlotCode) -> tuple[OneAxisPadding, ...]:
     return () if padding is None else (padding,)
 
 
-def _pad_before(slot: SlotCode) -> list[Code]:
-    """The padding of a slot whose rows are yet to come: zero where it will repeat one of them."""
+def _unwritten(slot: SlotCode) -> list[Code]:
+    """A slot before the caller or a hook writes it: nothing in it is an earlier step's.
+
+    It is zero, as an eager step binds it, but for what ``fill`` and ``keep`` say of rows past live.
+    """
+    view, zero = slot.on_view(), Code("0")
     before = tuple(
         ZeroPadding() if isinstance(each, RepeatLastPadding) else each for each in _paddings(slot)
     )
+    if all(isinstance(each, ZeroPadding) for each in before):
+        return [call(Code("rt.fill_whole"), (view, zero))]
     if len(before) == 2:
-        padding: Padding | None = PaddingByAxis(first=before[0], second=before[1])
+        padding: Padding = PaddingByAxis(first=before[0], second=before[1])
     else:
-        padding = before[0] if before else None
-    return _pad_device(slot, slot.on_view(), padding)
+        padding = before[0]
+    return [_fill_live(slot, view, zero), *_pad_device(slot, view, padding)]
 
 
 def _pad_device(slot: SlotCode, view: Code, padding: Padding | None) -> list[Code]:

@@ -72,6 +72,12 @@ def source_text(slot: Slot) -> str:
     return f"{origin}, {_THEN[padding_text(slot.padding)]}"
 
 
+def unwritten_text(slot: Slot) -> str:
+    """What the load leaves of a slot that the caller or a hook writes after it."""
+    author = f"the hook {slot.source.hook}" if isinstance(slot.source, HookSource) else "the caller"
+    return f"live rows are zero until {author} writes them"
+
+
 def declared(slot: Slot) -> dict[str, str | float]:
     """What the slot declares, in the spec's words, for `verify`'s second reading of a load."""
     facts: dict[str, str | float] = {}

@@ -25,7 +25,7 @@ from ppcgc.expr.tree import (
     Ref,
     Text,
 )
-from ppcgc.expr.walk import refs
+from ppcgc.expr.walk import children, refs
 
 Value: TypeAlias = int | bool | str
 
@@ -112,6 +112,23 @@ def evaluate_extent(expr: Expr, env: Mapping[Ref, Value]) -> int:
     if value < 0:
         raise EvaluationError(f"{to_text(expr)} is {value}{_with(expr, env)}; an extent is >= 0")
     return value
+
+
+def zero_divisor(expr: Expr, known: Mapping[Ref, Value]) -> Expr | None:
+    """The first division by something that is zero whatever else is; None where there is none.
+
+    Behind a condition only the text of the divisor counts: the condition may rule the values out.
+    """
+    match expr:
+        case Arithmetic("//" | "%", _, divisor) | CeilDiv(_, divisor):
+            try:
+                if evaluate(divisor, known) == 0:
+                    return expr
+            except EvaluationError:
+                pass
+    guarded = isinstance(expr, IfElse | Logical)
+    parts = (zero_divisor(part, {} if guarded else known) for part in children(expr))
+    return next((found for found in parts if found is not None), None)
 
 
 def _integer(expr: Expr, env: Mapping[Ref, Value]) -> int:

@@ -60,7 +60,7 @@ class UnknownName:
 
     path: tuple[str, ...]
     message: str
-    help: str | None = None
+    help: str
 
 
 def name_refs(expr: Expr, scope: Scope) -> tuple[Expr, tuple[UnknownName, ...]]:
@@ -146,7 +146,7 @@ def _unknown(path: tuple[str, ...], scope: Scope) -> UnknownName:
     written = ".".join(path)
     if len(path) == 1 and path[0] in scope.axes:
         options = [name for name in scope.known() if path[0] in name.split(".")]
-        help = f"write {' or '.join(options)}" if options else None
+        help = f"write {' or '.join(options)}" if options else _allowed(scope)
         return UnknownName(path, f"axis '{written}' cannot be named {scope.place}", help)
     if path[0] == "config":
         help = f"declare a dim with this path and name it here: 'dims: {{{path[-1]}: {written}}}'"
@@ -159,13 +159,23 @@ def _unknown(path: tuple[str, ...], scope: Scope) -> UnknownName:
         return UnknownName(path, f"'{written}' cannot be used {scope.place}", _allowed(scope))
     if path[0] == "scalar" and path[1:] and path[1] in scope.scalars:
         return UnknownName(path, f"'{written}' cannot be used {scope.place}", _allowed(scope))
-    help = nearest(written, scope.known()) or _allowed(scope)
+    help = _OF_PYTHON.get(written) or nearest(written, scope.known()) or _allowed(scope)
     return UnknownName(path, f"unknown name '{written}' {scope.place}", help)
 
 
 _ELSEWHERE = {
     ("cut", "layer"): "only 'shape' and 'when' of a boundary key are evaluated at a cut",
     ("layer",): "only 'if' of a layer kind is evaluated for each layer",
+}
+
+
+# what other languages call what this one has
+_OF_PYTHON = {
+    "True": "write 'true'",
+    "False": "write 'false'",
+    "AND": "write 'and'",
+    "OR": "write 'or'",
+    "NOT": "write 'not'",
 }
 
 

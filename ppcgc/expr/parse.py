@@ -67,10 +67,10 @@ class _Parser:
 
     def _expect(self, text: str, what: str) -> None:
         if not self._sees(text):
-            raise self._unexpected(f"expected '{text}' {what}")
+            raise self._unexpected(f"expected '{text}' {what}", f"write '{text}' here")
         self._take()
 
-    def _unexpected(self, wanted: str, help: str | None = None) -> BadText:
+    def _unexpected(self, wanted: str, help: str) -> BadText:
         token = self._next
         return BadText(f"{wanted}, found {token.shown()}", token.start, token.end, help)
 
@@ -78,24 +78,26 @@ class _Parser:
         self._nesting += 1
         if self._nesting > MAX_NESTING:
             token = self._next
-            raise BadText(f"nested deeper than {MAX_NESTING} levels", token.start, token.end)
+            message = f"nested deeper than {MAX_NESTING} levels"
+            help = "make parts of it dims, and name them here"
+            raise BadText(message, token.start, token.end, help)
 
     # ------------------------------------------------------------ the levels of precedence
 
     def whole(self) -> Expr:
         if len(self._tokens) == 1:
-            raise BadText("empty expression", 0, 0)
+            raise BadText("empty expression", 0, 0, "write an integer, a name or an expression")
         expr = self._conditional()
         if self._next.kind is not Kind.END:
             raise self._unexpected("expected an operator or the end", self._trailing_help())
         return expr
 
-    def _trailing_help(self) -> str | None:
+    def _trailing_help(self) -> str:
         if self._sees("/"):
             return "write '//' to divide rounding down, 'ceil(a / b)' to divide rounding up"
         if self._sees(","):
             return "a scalar with a comma must be quoted as a whole"
-        return None
+        return "join the two parts with an operator, or remove what follows"
 
     def _conditional(self) -> Expr:
         self._deeper()
@@ -198,7 +200,10 @@ class _Parser:
             return inner
         if token.kind is Kind.NAME:
             return self._name_or_call()
-        raise self._unexpected("expected a name or an integer")
+        help = "an operator has an operand on each side"
+        if self._sees("*"):
+            help = "powers are not part of the language: multiply"
+        raise self._unexpected("expected a name or an integer", help)
 
     def _name_or_call(self) -> Expr:
         token = self._take()
@@ -218,7 +223,7 @@ class _Parser:
         operands = self._operands(f"to close {token.text}()")
         if len(operands) < 2:
             message = f"{token.text}() needs two operands or more"
-            raise BadText(message, token.start, token.end)
+            raise BadText(message, token.start, token.end, f"write {token.text}(a, b)")
         return Extreme(token.text, operands)
 
     def _below(self, kind: str) -> Expr:

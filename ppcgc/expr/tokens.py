@@ -43,13 +43,13 @@ class ExprError:
 
     message: str
     span: Span
-    help: str | None = None
+    help: str
 
 
 class BadText(Exception):
     """Raised and caught inside :mod:`ppcgc.expr`: users get an :class:`ExprError`."""
 
-    def __init__(self, message: str, start: int, end: int, help: str | None = None) -> None:
+    def __init__(self, message: str, start: int, end: int, help: str) -> None:
         super().__init__(message)
         self.message = message
         self.start = start
@@ -70,33 +70,41 @@ _TOKEN = re.compile(
 
 _INSTEAD = {
     "=": "write '==' to compare",
+    "=>": "write '>='",
+    "=<": "write '<='",
     "&": "write 'and'",
     "|": "write 'or'",
     "!": "write 'not' or '!='",
-    "^": "powers are not part of the language",
+    "^": "powers are not part of the language: multiply",
     "?": "write 'a if condition else b'",
     "[": "indexing is not part of the language; 'in' takes a list in round brackets",
     '"': "a quoted word holds 1 to 64 letters, digits, '_', '.' or '-'",
     "'": "a quoted word holds 1 to 64 letters, digits, '_', '.' or '-'",
 }
 
+_PARTS = "an expression holds integers, names, operators, quoted words and round brackets"
+_SPLIT = "make parts of it dims, and name them here"
+
 
 def tokenize(text: str) -> list[Token]:
     """The tokens of ``text``, closed by one END token. Raises :class:`BadText`."""
     if len(text) > MAX_LENGTH:
-        raise BadText(f"expression of {len(text)} characters; at most {MAX_LENGTH}", 0, len(text))
+        message = f"expression of {len(text)} characters; at most {MAX_LENGTH}"
+        raise BadText(message, 0, len(text), _SPLIT)
     tokens: list[Token] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise BadText(f"unexpected {text[at]!r}", at, at + 1, _INSTEAD.get(text[at]))
+            help = _INSTEAD.get(text[at : at + 2]) or _INSTEAD.get(text[at], _PARTS)
+            raise BadText(f"unexpected {text[at]!r}", at, at + 1, help)
         if match.lastgroup != "space":
             tokens.append(_token(match))
         at = match.end()
     if len(tokens) > MAX_TOKENS:
         start = tokens[MAX_TOKENS].start
-        raise BadText(f"expression of {len(tokens)} tokens; at most {MAX_TOKENS}", start, len(text))
+        message = f"expression of {len(tokens)} tokens; at most {MAX_TOKENS}"
+        raise BadText(message, start, len(text), _SPLIT)
     tokens.append(Token(Kind.END, "", len(text), len(text)))
     return tokens
 
@@ -119,7 +127,8 @@ def _check_integer(text: str, start: int, end: int) -> None:
     if len(text) > 1 and text[0] == "0":
         raise BadText(f"'{text}' has leading zeros", start, end, f"write {int(text[:18])}")
     if len(text) > MAX_INTEGER_DIGITS:
-        raise BadText(f"integer of {len(text)} digits; at most {MAX_INTEGER_DIGITS}", start, end)
+        message = f"integer of {len(text)} digits; at most {MAX_INTEGER_DIGITS}"
+        raise BadText(message, start, end, "write a smaller one: every integer fits 64 bits")
 
 
 def span_inside(text: str, span: Span, start: int, end: int) -> Span:

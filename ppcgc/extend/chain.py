@@ -16,6 +16,7 @@ from ppcgc.nodes import Document, Mapping, Node, Scalar
 EXTENDS = "extends"
 DROP = "drop"
 SUFFIX = ".yaml"
+_A_SPEC = "name a spec: a mapping that begins with `version: 1`"
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
@@ -82,7 +83,7 @@ def _read_next(chain: Chain, node: Node, folder: Path | None) -> bool:
         return True
     # of another shape than a spec: nothing can be inherited from it
     message = f"{parent.name} is a list or a single value, not a spec"
-    return _refuse(chain, node, message, None, (Related(parent.root.span, "its contents"),))
+    return _refuse(chain, node, message, _A_SPEC, (Related(parent.root.span, "its contents"),))
 
 
 def _checked_name(chain: Chain, node: Node) -> str | None:
@@ -132,7 +133,8 @@ def _read(chain: Chain, node: Node, folder: Path, name: str) -> bytes | None:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)  # one more than is legal shows that there is more
     except OSError as error:
-        _refuse(chain, node, f"{path.name} cannot be read: {error.strerror}", None)
+        help = "make it a file that this user may read"
+        _refuse(chain, node, f"{path.name} cannot be read: {error.strerror}", help)
         return None
 
 
@@ -151,7 +153,7 @@ def _refuse(
     chain: Chain,
     node: Node,
     message: str,
-    help: str | None,
+    help: str,
     related: tuple[Related, ...] = (),
 ) -> bool:
     chain.findings.append(Diagnostic(NO_PARENT, node.span, message, help, related))

@@ -29,6 +29,7 @@ def describe(plan: Plan, known: Known, stages: int | None = None) -> Data:
         "version": FORMAT_VERSION,
         "family": family.name,
         "fingerprint": plan.fingerprint,
+        "model_bytes": known.model_bytes,
         "dims": {dim.name: known.env.get(Ref(Symbol.DIM, dim.name)) for dim in family.dims},
         "layers": known.layers,
         "stages": None if cut is None else [_stage(stage, known) for stage in cut],

@@ -33,6 +33,17 @@ def _sizes(plan: dict[str, Any]) -> Iterator[str]:
     missing = [name for name, size in dims.items() if size is None]
     if missing:
         yield f"not known: {', '.join(missing)} (give --config FILE, or --set {missing[0]}=N)"
+    if plan["model_bytes"] is None and any(t["dtype"] == "model" for t in _tensors(plan)):
+        yield "not known: bytes of `dtype: model` (give --dtype, or a --config FILE that has it)"
+
+
+def _tensors(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Everything that the tables count bytes of."""
+    for bucket in (bucket for runner in plan["runners"] for bucket in runner["buckets"]):
+        for group in bucket["hand_offs"]:
+            yield from group["tensors"]
+        for kind in bucket["kinds"]:
+            yield from kind["slots"]
 
 
 def _stages(plan: dict[str, Any]) -> Iterator[str]:

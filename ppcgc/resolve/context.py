@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ppcgc.diagnostics.model import Diagnostic, Related, Rule, Span
+from ppcgc.expr.evaluate import Value, zero_divisor
 from ppcgc.expr.names import Scope, name_refs, nearest, span_of_name
 from ppcgc.expr.parse import parse
+from ppcgc.expr.printing import to_text
 from ppcgc.expr.tokens import ExprError
-from ppcgc.expr.tree import Bool, Expr, Int, Symbol
+from ppcgc.expr.tree import Bool, Expr, Int, Ref, Symbol
 from ppcgc.expr.typing import ExprType, OptionTypes, type_problem
 from ppcgc.nodes import Document, Entry, Mapping, Node, Scalar, Sequence
 from ppcgc.resolve import rules
@@ -99,6 +101,7 @@ class Context:
         self.root = root
         self.findings: list[Diagnostic] = []
         self.dims = frozenset(entry.key for entry in entries(get(root, "dims")))
+        self._integer_dims = _integer_dims(get(root, "dims"))
         self.axes = frozenset(entry.key for entry in entries(get(root, "axes")))
         self.states = frozenset(entry.key for entry in entries(get(root, "state")))
         self.boundary_keys = tuple(
@@ -114,7 +117,7 @@ class Context:
         rule: Rule,
         span: Span,
         message: str,
-        help: str | None = None,
+        help: str,
         related: tuple[Related, ...] = (),
     ) -> None:
         self.findings.append(Diagnostic(rule, span, message, help, related))
@@ -170,7 +173,12 @@ class Context:
             return None
         problem = type_problem(expr, wanted, self.options)
         if problem is not None:
-            self.report(rules.EXPRESSION_TYPE, node.span, problem)
+            self.report(rules.EXPRESSION_TYPE, node.span, problem, _WANTED_FORM[wanted])
+            return None
+        by_zero = zero_divisor(named, self._integer_dims)
+        if by_zero is not None:
+            message = f"'{to_text(by_zero)}' divides by zero"
+            self.report(rules.BAD_EXPRESSION, node.span, message, "divide by 1 or more")
             return None
         return named
 
@@ -199,6 +207,16 @@ class Context:
         return self.expression(node, scope, wanted)
 
 
+def _integer_dims(node: Node | None) -> dict[Ref, Value]:
+    """The dims that are written as integers."""
+    found: dict[Ref, Value] = {}
+    for entry in entries(node):
+        value = scalar(entry.value)
+        if isinstance(value, int):
+            found[Ref(Symbol.DIM, entry.key)] = value
+    return found
+
+
 def _option_types(node: Node | None) -> OptionTypes:
     """What each option is to expressions, from its long form or from its default alone."""
     types: dict[str, ExprType] = {}
@@ -214,4 +232,10 @@ def _option_types(node: Node | None) -> OptionTypes:
     return OptionTypes(types, words)
 
 
+_WANTED_FORM = {
+    ExprType.INTEGER: "write integers and names joined by + - * // %, or 'a if condition else b'",
+    ExprType.CONDITION: "write a comparison, for example 'tokens >= 1', or true or false",
+    ExprType.WORD: "write a word of the option in quotes",
+    ExprType.LAYERS: "write a kind of layer: 'kinds.<name>'",
+}
 _OPTION_TYPES = {"bool": ExprType.CONDITION, "int": ExprType.INTEGER, "enum": ExprType.WORD}

@@ -12,7 +12,8 @@ BAD_EXPRESSION = rule(
 
     **What.** Expressions have integers, names, `+ - * // %`, comparisons, `in`, `and or not`,
     `a if c else b`, `ceil(a / b)`, `min()` and `max()`; ppcgc parses them, never Python.
-    Comparisons are not chained. An expression with a comma is quoted as a whole.
+    Comparisons are not chained, and nothing is divided by zero. An expression with a comma is
+    quoted as a whole.
 
     **Why it hurts.** What ppcgc does not understand it cannot check, and must not pass on.
 

@@ -4,9 +4,10 @@ It never imports the compiler, and generated code imports nothing else of ppcgc.
 
 Note [what an import does not need]
     A runner is imported in every worker of an engine, before it does anything. What is used once a
-    build or by people (reports, addresses, measurements, verification), and what few specs need, is
-    imported at its first use: it is mostly dataclasses, and Python makes some two of them a
-    millisecond.
+    build or by people (capture, reports, addresses, measurements, verification), on eager steps
+    alone, or by few specs, is imported at its first use. What is left is mostly classes: Python
+    makes two or three frozen dataclasses a millisecond, and eight NamedTuples, so plain records
+    are NamedTuples here.
 """
 
 from importlib import import_module
@@ -16,9 +17,6 @@ from ppcgc.runtime.abi import ABI, require_abi
 from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.backends import open_backend
 from ppcgc.runtime.backends.base import Backend, Graph
-from ppcgc.runtime.bound import check_bound, check_stage
-from ppcgc.runtime.calibrate import calibrate
-from ppcgc.runtime.capture import capture
 from ppcgc.runtime.carried import Incoming, Outputs, TensorInfo, Tensors
 from ppcgc.runtime.choice import Choice, Reason, StepRecord, bucket_table, smallest
 from ppcgc.runtime.counts import (
@@ -37,15 +35,16 @@ from ppcgc.runtime.dims import (
     floor_div,
     remainder,
 )
-from ppcgc.runtime.eager_rows import EagerRows
 from ppcgc.runtime.hooks import HookInfo, Made
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot
-from ppcgc.runtime.host_rows import HostRows, HostSource
+from ppcgc.runtime.host_rows import HostRows
+from ppcgc.runtime.host_sources import HostSource
 from ppcgc.runtime.inputs import Inputs
 from ppcgc.runtime.layers import (
     GlobalLayerId,
     LayerRange,
     LocalLayerId,
+    check_declared,
     declared_ranges,
     even_ranges,
     stage_of,
@@ -83,7 +82,6 @@ from ppcgc.runtime.roles import (
     check_offsets,
     check_write_index,
 )
-from ppcgc.runtime.scalars import constant_scalar, host_flag, host_number
 from ppcgc.runtime.shards import cut_part, live_part, part_start
 from ppcgc.runtime.signature import check_forward
 from ppcgc.runtime.slot_info import Role, SlotInfo, facts_of
@@ -93,6 +91,9 @@ from ppcgc.runtime.state import check_state
 from ppcgc.runtime.views import Boundary, SlotView
 
 if TYPE_CHECKING:
+    from ppcgc.runtime.bound import check_bound, check_stage
+    from ppcgc.runtime.calibrating import calibrate
+    from ppcgc.runtime.capturing import capture
     from ppcgc.runtime.cells import (
         copy_cells,
         fill_cells,
@@ -103,6 +104,8 @@ if TYPE_CHECKING:
         upload_cells,
     )
     from ppcgc.runtime.crossover import Crossover
+    from ppcgc.runtime.eager_rows import EagerRows
+    from ppcgc.runtime.given import check_given
     from ppcgc.runtime.kinds import (
         KindIds,
         census,
@@ -115,9 +118,14 @@ if TYPE_CHECKING:
     from ppcgc.runtime.late_buckets import LateBuckets, no_limits
     from ppcgc.runtime.parallel import ALONE, GroupCounts, Ranks, group_most
     from ppcgc.runtime.report import Report
+    from ppcgc.runtime.scalars import constant_scalar, host_flag, host_number
     from ppcgc.runtime.verification import Subject, assert_verified, verify
 
+# none is named like its module: importing that would put the module in the name's place
 _NAMES = {
+    "bound": ("check_bound", "check_stage"),
+    "calibrating": ("calibrate",),
+    "capturing": ("capture",),
     "cells": (
         "copy_cells",
         "fill_cells",
@@ -128,21 +136,26 @@ _NAMES = {
         "upload_cells",
     ),
     "crossover": ("Crossover",),
+    "eager_rows": ("EagerRows",),
+    "given": ("check_given",),
     "kinds": ("KindIds", "census", "kind_if", "kind_of_ids", "kind_where", "layers_below", "owns"),
     "late_buckets": ("LateBuckets", "no_limits"),
     "parallel": ("ALONE", "GroupCounts", "Ranks", "group_most"),
     "report": ("Report",),
+    "scalars": ("constant_scalar", "host_flag", "host_number"),
     "verification": ("Subject", "assert_verified", "verify"),
 }
 _AT_FIRST_USE = {name: module for module, names in _NAMES.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    if name not in _AT_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_AT_FIRST_USE[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a visible __getattr__ would hide misspelt names from a type checker
+
+    def __getattr__(name: str) -> object:
+        if name not in _AT_FIRST_USE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_AT_FIRST_USE[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 __all__ = [
@@ -199,7 +212,9 @@ __all__ = [
     "census",
     "check_bound",
     "check_bounded",
+    "check_declared",
     "check_forward",
+    "check_given",
     "check_index",
     "check_lengths",
     "check_offsets",

@@ -22,6 +22,8 @@ SlotsT = TypeVar("SlotsT")
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
 
+NOT_SEEN = object()  # is no boundary, None is one: of a stage that takes none
+
 
 @dataclass(slots=True, eq=False)
 class Seen(Generic[ExtentsT, OutT]):
@@ -29,7 +31,7 @@ class Seen(Generic[ExtentsT, OutT]):
 
     record: StepRecord[ExtentsT]
     outputs: OutT | None = None  # cut to the live rows, where a cut can be given out again
-    in_place: object = None  # the boundary whose rows were found in the bucket's own slots
+    in_place: object = NOT_SEEN  # the boundary whose rows were found in the bucket's own slots
     replays: int = 0
 
 

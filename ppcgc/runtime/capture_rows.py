@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.arena import first_rows
-from ppcgc.runtime.host_rows import spread_over
+from ppcgc.runtime.host_sources import spread_over
 from ppcgc.runtime.loading import check_source, host_rows_of
 from ppcgc.runtime.slot_info import SlotInfo
 

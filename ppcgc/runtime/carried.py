@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from dataclasses import fields
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -28,8 +28,7 @@ RowsT_contra = TypeVar("RowsT_contra", contravariant=True)
 HeldT = TypeVar("HeldT")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorInfo:
+class TensorInfo(NamedTuple):
     """One tensor, with some number of rows on its axes."""
 
     name: str
@@ -84,7 +83,7 @@ class Tensors(ABC, Generic[RowsT_contra, HeldT]):
             return live
         shape = list(live.shape)
         shape[dim] = live_part(shape[dim], part_rows(whole.shape[dim], self.dims.tp), self.dims.tp)
-        return replace(live, shape=tuple(shape))
+        return live._replace(shape=tuple(shape))
 
     def check_parts(self, runner: str, buckets: Iterable[RowsT_contra]) -> None:
         """Raises BuildError for a bucket whose rows do not divide by the ranks they are split over.

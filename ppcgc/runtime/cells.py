@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from ppcgc.runtime.errors import SourceError
-from ppcgc.runtime.host_rows import HostSource, spread_over
+from ppcgc.runtime.host_sources import HostSource, spread_over
 from ppcgc.runtime.loading import check_source, host_rows_of, staged
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 ExtentsT = TypeVar("ExtentsT", bound=tuple[int, ...])
 
@@ -31,8 +30,7 @@ class Reason(Enum):
     SLOWER = "eager measured faster"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Generic[ExtentsT]):
+class Choice(NamedTuple, Generic[ExtentsT]):
     """``padded`` is the bucket that replays, None for an eager step. ``detail`` names the cause."""
 
     padded: ExtentsT | None
@@ -40,8 +38,7 @@ class Choice(Generic[ExtentsT]):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord(Generic[ExtentsT]):
+class StepRecord(NamedTuple, Generic[ExtentsT]):
     """What a step did. Prints as ``replay 47→64`` or ``eager 4096 (over capacity)``."""
 
     live: ExtentsT

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Protocol
 
 from ppcgc.runtime.errors import DimError
+
+
+class Sizes(Protocol):
+    """What the runtime itself reads of a family's ``Dims``."""
+
+    @property
+    def layer_count(self) -> int: ...
 
 
 def config_int(config: object, path: str) -> int:
@@ -20,7 +29,18 @@ def config_length(config: object, path: str) -> int:
     return build_int(f"the length of config.{path}", len(value))
 
 
+def check_config(config: object) -> None:
+    """Raises DimError for the name of a config's file, or no config, in the config's place."""
+    if config is None or isinstance(config, str | bytes | PathLike):
+        raise DimError(
+            f"config is {config!r}; give a mapping or an object with the model's sizes: "
+            "`json.loads(Path(file).read_text())` reads a config.json, "
+            "`AutoConfig.from_pretrained(name)` that of a model"
+        )
+
+
 def _at(config: object, path: str) -> object:
+    check_config(config)
     value = config
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime import roles
-from ppcgc.runtime.host_rows import HostSource, spread, spread_cells, spread_over
+from ppcgc.runtime.host_sources import HostSource, spread, spread_cells, spread_over
 from ppcgc.runtime.loading import check_source, host_rows_of, staged
 from ppcgc.runtime.slot_info import SlotInfo
 

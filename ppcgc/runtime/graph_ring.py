@@ -35,7 +35,7 @@ WORD = 8  # bytes
 LINE = 256  # bytes
 _NAP = 20e-6  # seconds between two looks at a full ring
 
-# ring memory, device bytes, the device's count, the host's copy of it: see ``ring_kernel``
+# ring, device block, the device's count, the host's copy of it, all int64: see ``ring_kernel``
 Reader: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], None]
 
 
@@ -64,7 +64,11 @@ class GraphRing:
         self._taken = torch.zeros(1, dtype=torch.int64, pin_memory=on_gpu)
         self._taken_on_host = bytes_of(self._taken).cast("q")
         self._count = torch.zeros(1, dtype=torch.int64, device=device)
-        self._device_bytes, self._read = device_bytes, read
+        self._device, self._read = device, read
+        # views made once: the captured region has a kernel of the load and no operation of torch
+        self._words = self._memory.view(torch.int64)
+        whole = device_bytes.nbytes // WORD * WORD
+        self._device_words = device_bytes[:whole].view(torch.int64)
         self._launched = 0
 
     def next_entry(self) -> int:
@@ -87,8 +91,7 @@ class GraphRing:
             sleep(_NAP)
 
     def _device_is_idle(self) -> bool:
-        device = self._device_bytes.device
-        return device.type == "cpu" or torch.cuda.current_stream(device).query()
+        return self._device.type == "cpu" or torch.cuda.current_stream(self._device).query()
 
     def publish(self, nbytes: int) -> None:
         """The entry is written, and its first ``nbytes`` are for the next replay."""
@@ -111,4 +114,4 @@ class GraphRing:
 
     def take_in_graph(self) -> None:
         """Inside the captured region, first: the published entry becomes the device's block."""
-        self._read(self._memory, self._device_bytes, self._count, self._taken)
+        self._read(self._words, self._device_words, self._count, self._taken)

@@ -11,8 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -22,8 +21,7 @@ from ppcgc.runtime.errors import BuildError, DimError
 Made: TypeAlias = Mapping[str, object]  # what each hook's ``key`` returned, by hook
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HookInfo:
+class HookInfo(NamedTuple):
     """A declared hook: when it is called, and how many plans may be under way."""
 
     name: str
@@ -62,16 +60,28 @@ class HookState:
 
     def capture(self, slot: str, live: object) -> object:
         """The live rows of a slot for warm-up and capture, as the batch would give them."""
-        return self._hook.capture(slot, live)
+        try:
+            return self._hook.capture(slot, live)
+        except Exception as problem:
+            problem.add_note(self._place("capture", f"slot {slot}, {live}"))
+            raise
 
     def key(self, rows: object, slots: object) -> object:
         """The object that the forward gets for a graph of these rows."""
-        return self._hook.key(rows, slots, self.workspace) if self._keys else None
+        try:
+            return self._hook.key(rows, slots, self.workspace) if self._keys else None
+        except Exception as problem:
+            problem.add_note(self._place("key", rows))
+            raise
 
     def load(self, slots: object, batch: object, live: object) -> None:
         """After the copies of a load: the hook fills the slots that it writes."""
-        if self._loads:
-            self._hook.load(slots, batch, live)
+        try:
+            if self._loads:
+                self._hook.load(slots, batch, live)
+        except Exception as problem:
+            problem.add_note(self._place("load", live))
+            raise
 
     def plan(self, made: object, slots: object, batch: object, live: object) -> None:
         """Before a warm-up, capture or replay, on its stream."""
@@ -80,13 +90,21 @@ class HookState:
         while len(self._pending) >= self.info.staging:
             self._pending.popleft().synchronize()
         started = time.perf_counter()
-        self._hook.plan(made, slots, batch, live)
+        try:
+            self._hook.plan(made, slots, batch, live)
+        except Exception as problem:
+            problem.add_note(self._place("plan", live))
+            raise
         self.plan_seconds += time.perf_counter() - started
         self.plans += 1
         if self._device.type == "cuda":
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
             event.record(torch.cuda.current_stream(self._device))
             self._pending.append(event)
+
+    def _place(self, when: str, rows: object) -> str:
+        """What an error of the hook's own says beside: it passes through as it is."""
+        return f"in hook {self.info.name}: {type(self._hook).__name__}.{when} for {rows}"
 
 
 class Hooks:

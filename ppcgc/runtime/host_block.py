@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,8 +26,7 @@ from ppcgc.runtime.receiving import receive_rows
 from ppcgc.runtime.row_moves import KEPT, TABLE_BYTES, BucketMoves, open_mover
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HostSlot:
+class HostSlot(NamedTuple):
     """A host-filled slot as one bucket lays it out. ``dim`` is the dimension that is padded.
 
     ``image`` is what a load starts from: the padding where it is a constant, else zero.

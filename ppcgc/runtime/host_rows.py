@@ -1,145 +1,42 @@
 """Writing a host source into its rows of the host block, with every check it needs.
 
-A host source is a contiguous CPU tensor, a numpy array, or a sequence of ints, of exactly the
-slot's dtype and exactly the live rows. Values are checked against the slot's role at each step:
-they are on the host anyway.
+Values are checked against the slot's role at each step: they are on the host anyway.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from array import array
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from ppcgc.runtime import roles
-from ppcgc.runtime.errors import AbsentSourceError, SourceError
-
-HostSource: TypeAlias = object  # Tensor | numpy.ndarray | Sequence[int]; numpy is optional
-
-
-def as_host_tensor(
-    source: HostSource, dtype: torch.dtype, name: str, *, cast: bool = False
-) -> Tensor:
-    """A CPU tensor of a host source. Raises SourceError for another kind, device or dtype.
-
-    ``cast`` converts another dtype.
-    """
-    if source is None:
-        raise AbsentSourceError(
-            f"slot {name}: the source is None; give rows, or say `absent:` in the spec"
-        )
-    if isinstance(source, Tensor):
-        tensor = source
-    elif hasattr(source, "__array_interface__"):
-        tensor = _from_array(source, name)
-    elif isinstance(source, Sequence) and not isinstance(source, str | bytes):
-        tensor = _from_sequence(source, dtype, name)
-    else:
-        raise SourceError(
-            f"slot {name}: the source is a {type(source).__name__}; a host source is a CPU tensor, "
-            "a numpy array or a sequence of ints"
-        )
-    if tensor.device.type != "cpu":
-        raise SourceError(
-            f"slot {name}: the source is on {tensor.device}, the spec says `residency: host`; "
-            "give a CPU tensor, or change the residency"
-        )
-    if tensor.dtype == dtype:
-        return tensor
-    if cast:
-        return tensor.to(dtype)
-    raise SourceError(
-        f"slot {name}: the source is {tensor.dtype}, the slot is {dtype}; "
-        "convert the source, or say `cast: true`"
-    )
-
-
-def _from_array(source: Any, name: str) -> Tensor:
-    """The memory of a numpy array as a tensor.
-
-    A read-only array is copied, or torch warns; one with a negative stride, or torch refuses it.
-    """
-    interface = source.__array_interface__
-    _, read_only = interface["data"]
-    backwards = any(stride < 0 for stride in interface.get("strides") or ())
-    try:
-        return torch.as_tensor(source.copy() if read_only or backwards else source)
-    except (TypeError, ValueError) as problem:  # a dtype that torch lacks
-        raise SourceError(f"slot {name}: the array cannot be read: {problem}") from None
-
-
-def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> Tensor:
-    if dtype.is_floating_point:
-        raise SourceError(f"slot {name}: a {dtype} slot needs a tensor or an array, not a sequence")
-    for row, value in enumerate(source):
-        if not isinstance(value, int):
-            raise SourceError(f"slot {name}: row {row} of the source is {value!r}, not an integer")
-    try:
-        wide = torch.tensor(source, dtype=torch.int64)
-    except (OverflowError, RuntimeError, ValueError) as problem:
-        raise SourceError(f"slot {name}: a value does not fit into int64: {problem}") from None
-    if len(wide) and dtype != torch.bool:
-        limits = torch.iinfo(dtype)
-        low, high = int(wide.min()), int(wide.max())
-        if low < limits.min or high > limits.max:
-            raise SourceError(
-                f"slot {name}: values {low} to {high} do not fit into {dtype} "
-                f"({limits.min} to {limits.max})"
-            )
-    return wide.to(dtype)
-
-
-SourceT = TypeVar("SourceT")
-
-
-def spread_over(source: SourceT, shape: Sequence[int]) -> SourceT | Tensor:
-    """``broadcast: true``: a tensor that lacks leading dimensions, repeated along them."""
-    if isinstance(source, Tensor) and source.dim() < len(shape):
-        lacking = len(shape) - source.dim()
-        if list(source.shape) == list(shape[lacking:]):
-            return source.expand(*shape)
-    return source
-
-
-def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
-    """One value a row along ``dim``, broadcastable to ``rows``. Raises SourceError."""
-    shape = [1] * rows.dim()
-    shape[dim] = len(values)
-    try:
-        return torch.tensor(values, dtype=rows.dtype).view(shape)
-    except (OverflowError, RuntimeError, ValueError) as problem:
-        raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
-
-
-def spread_cells(values: Sequence[Sequence[int]], rows: Tensor, dims: tuple[int, int]) -> Tensor:
-    """One value a cell of two dimensions, broadcastable to ``rows``. Raises SourceError."""
-    first, second = (rows.shape[dim] for dim in dims)
-    shape = [1] * rows.dim()
-    shape[dims[0]], shape[dims[1]] = first, second
-    try:
-        cells = torch.tensor(values, dtype=rows.dtype).view(first, second)
-    except (OverflowError, RuntimeError, ValueError) as problem:
-        raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
-    return (cells if dims[0] < dims[1] else cells.t()).reshape(shape)
-
+from ppcgc.runtime.errors import SourceError
+from ppcgc.runtime.host_sources import (
+    HostSource,
+    as_host_tensor,
+    spread,
+    spread_cells,
+    spread_over,
+)
 
 # Note [small integers are read as Python integers]
 #   A torch operation on a few dozen integers costs some microseconds, whatever it does; a
 #   memoryview reads and writes them in tens of nanoseconds each. Rows of one dimension with an
 #   integer dtype have such a view; beyond SMALL values torch is faster again.
 SMALL = 256
-_IntegerCode: TypeAlias = Literal["b", "B", "h", "H", "i", "I", "l", "L", "q", "Q"]
-# Each code with its unsigned twin. int64 is named as numpy names it: its arrays fit as they are.
-_INTEGER_CODES: dict[torch.dtype, tuple[_IntegerCode, _IntegerCode]] = {
-    torch.int8: ("b", "B"),
-    torch.uint8: ("B", "B"),
-    torch.int16: ("h", "H"),
-    torch.int32: ("i", "I"),
-    torch.int64: ("l", "L") if array("l").itemsize == 8 else ("q", "Q"),
+_IntegerCode: TypeAlias = Literal["b", "B", "h", "i", "l", "q"]
+# int64 is named as numpy names it: its arrays fit as they are.
+_INTEGER_CODES: dict[torch.dtype, _IntegerCode] = {
+    torch.int8: "b",
+    torch.uint8: "B",
+    torch.int16: "h",
+    torch.int32: "i",
+    torch.int64: "l" if array("l").itemsize == 8 else "q",
 }
 
 
@@ -154,13 +51,17 @@ def bytes_of(tensor: Tensor) -> memoryview[int]:
 _Integers: TypeAlias = "memoryview[int] | None"
 
 
-def _integers(tensor: Tensor) -> tuple[_Integers, _Integers]:
-    """The memory of a one-dimensional integer tensor, as its own and as unsigned integers."""
-    codes = _INTEGER_CODES.get(tensor.dtype)
-    if codes is None or tensor.dim() != 1 or not tensor.numel():
-        return None, None
-    memory = bytes_of(tensor)
-    return memory.cast(codes[0]), memory.cast(codes[1])
+def _ones(lanes: int, width: int) -> int:
+    """An integer of so many lanes of ``width`` bytes with a one in each."""
+    return int.from_bytes((1).to_bytes(width, sys.byteorder) * lanes, sys.byteorder)
+
+
+def _integers(tensor: Tensor) -> _Integers:
+    """The memory of a one-dimensional integer tensor, as integers."""
+    code = _INTEGER_CODES.get(tensor.dtype)
+    if code is None or tensor.dim() != 1 or not tensor.numel():
+        return None
+    return bytes_of(tensor).cast(code)
 
 
 # Note [arrays are read through the buffer protocol]
@@ -199,11 +100,14 @@ class HostRows:
         "_dtype",
         "_formats",
         "_ints",
+        "_lanes",
+        "_limit",
+        "_past_limit",
         "_rest",
         "_row_bytes",
         "_rows",
         "_taking",
-        "_unsigned",
+        "_tops",
         "name",
         "tensor",
     )
@@ -214,13 +118,16 @@ class HostRows:
         self._dim = dim
         self._dtype = tensor.dtype
         self._rest = tuple(tensor.shape[1:])
-        self._ints, self._unsigned = _integers(tensor)
+        self._ints = _integers(tensor)
         # bytes are text and no rows, though Python would take them as integers of this size
         self._taking: Any = self._ints if tensor.dtype is not torch.uint8 else None
         self._address = tensor.data_ptr()
         self._rows = rows = tensor.shape[0] if tensor.dim() else 1
         self._row_bytes = tensor.nbytes // rows if rows else 0
         self._bytes = bytes_of(tensor)
+        self._lanes = _ones(min(rows, SMALL), self._row_bytes) if self._ints is not None else 0
+        self._tops = self._lanes << (8 * self._row_bytes - 1) if self._lanes else 0
+        self._limit, self._past_limit = 0, self._tops  # see Note [many integers are checked as one]
         self._formats = _BUFFER_FORMATS.get(tensor.dtype, ()) if dim == 0 else ()
 
     def put(
@@ -370,22 +277,35 @@ class HostRows:
 
     # ------------------------------------------------------------ roles, of the live rows
 
-    # Note [a negative integer is a large unsigned one]
-    #   One pass over the unsigned values tells both that none is negative and that none is too
-    #   large. Whatever does not pass is looked at again by ``roles``, which makes the error.
+    # Note [many integers are checked as one]
+    #   Comparing one integer after the other costs as much as all else of a load. Read as one long
+    #   integer, the rows are lanes of it: a lane with its top bit set is negative, and one that has
+    #   it set once `top - limit` is added to every lane is not below the limit. No lane without its
+    #   top bit can carry into the next. Whatever does not pass is looked at again by ``roles``,
+    #   which makes the error.
+
+    def _all_below(self, live: int, limit: int) -> bool:
+        """Whether all live rows are surely in [0, limit)."""
+        if not self._lanes or not 0 < live <= SMALL or live > self._rows:
+            return False
+        if limit != self._limit:
+            top = 1 << (8 * self._row_bytes - 1)
+            if not 0 < limit <= top:
+                return False
+            self._limit, self._past_limit = limit, self._lanes * (top - limit)
+        rows = int.from_bytes(self._bytes[: live * self._row_bytes], sys.byteorder)
+        return not (rows | (rows + self._past_limit)) & self._tops
 
     def check_index(self, live: int, limit: int) -> None:
         """See ``roles``, as for the checks below. All of them raise SourceError."""
-        rows = self._unsigned
-        if rows is not None and 0 < live <= SMALL and max(rows[:live]) < limit:
-            return
-        roles.check_index(self.name, self._live(live), limit)
+        if not self._all_below(live, limit):
+            roles.check_index(self.name, self._live(live), limit)
 
     def check_write_index(self, live: int, limit: int, *, skips_negative: bool) -> None:
-        rows = self._ints if skips_negative else self._unsigned
-        if rows is not None and 0 < live <= SMALL and max(rows[:live]) < limit:
-            return
-        roles.check_write_index(self.name, self._live(live), limit, skips_negative=skips_negative)
+        if not self._all_below(live, limit):
+            roles.check_write_index(
+                self.name, self._live(live), limit, skips_negative=skips_negative
+            )
 
     def check_offsets(self, live: int, end: int, *, closed: bool) -> None:
         ints = self._ints
@@ -405,10 +325,8 @@ class HostRows:
         roles.check_lengths(self.name, self._live(live), total)
 
     def check_bounded(self, live: int, limit: int) -> None:
-        rows = self._unsigned
-        if rows is not None and 0 < live <= SMALL and max(rows[:live]) <= limit:
-            return
-        roles.check_bounded(self.name, self._live(live), limit)
+        if not self._all_below(live, limit + 1):
+            roles.check_bounded(self.name, self._live(live), limit)
 
     def _live(self, live: int) -> Tensor:
         return self.tensor.narrow(self._dim, 0, live)

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.arena import DeviceArena, bytes_of_shape
-from ppcgc.runtime.dims import check_shape
+from ppcgc.runtime.dims import Sizes, check_shape
 from ppcgc.runtime.host_block import BucketHost, HostSlot
 from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.slot_info import SlotInfo
 
 ExtentsT = TypeVar("ExtentsT", bound=tuple[int, ...])
 BatchT = TypeVar("BatchT")
-DimsT = TypeVar("DimsT")
+DimsT = TypeVar("DimsT", bound=Sizes)
 SlotsT = TypeVar("SlotsT")
 
 
@@ -65,12 +65,13 @@ class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
         """Fill every slot: live rows from the batch, the rest by its padding."""
 
     def pad_late(self, slots: SlotsT, live: ExtentsT, padded: ExtentsT) -> None:
-        """Pad slots that repeat a row which the caller or a hook wrote after the load.
+        """Pad slots that the caller or a hook wrote after the load.
 
         Note [padding that waits for the rows]
-            Between ``begin`` and ``finish`` such rows are not there yet, so the load zeroes the
-            others and this runs right before the plans and the replay: on its stream, where the
-            writes are, and by the live counts that the host knows. Nothing waits for the device.
+            Between ``begin`` and ``finish`` such a slot is open, past its live rows too, and a row
+            that padding repeats is not there yet. So this runs right before the plans and the
+            replay: on its stream, where the writes are, and by the live counts that the host
+            knows. Nothing waits for the device.
         """
 
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ppcgc.runtime.dims import check_config
 from ppcgc.runtime.errors import LayerError
 from ppcgc.runtime.layers import LayerRange
 
@@ -21,8 +22,10 @@ def kind_of_ids(name: str, ids: Sequence[int], count: int) -> KindIds:
 def kind_where(name: str, config: object, path: str, word: object, count: int) -> KindIds:
     """Layers whose entry in a list (or character in a string) of the config equals ``word``.
 
-    Raises LayerError when the config has no such list, or one of another length.
+    Raises LayerError when the config has no such list, or one of another length, DimError for a
+    config that is none.
     """
+    check_config(config)
     value = config
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)

@@ -111,6 +111,26 @@ def declared_ranges(count: int, ranges: Sequence[tuple[int, int]]) -> tuple[Laye
     return made
 
 
+def check_declared(layers: LayerRange, stages: Sequence[tuple[int, int]]) -> None:
+    """A stage owns one of the spec's explicit ranges. Raises LayerError."""
+    if layers not in declared_ranges(layers.count, stages):
+        listed = ", ".join(f"[{start}, {end})" for start, end in stages)
+        raise LayerError(
+            f"the stage owns layers {layers}, the spec's stages are {listed}; use `stage_layers`, "
+            "or list the range under `pipeline.stages`"
+        )
+
+
+def check_count(layers: LayerRange, count: int) -> None:
+    """A range is a part of the model whose sizes the build has. Raises LayerError."""
+    if layers.count != count:
+        raise LayerError(
+            f"the stage owns layers {layers}, the model has {count} layers (dims.layer_count); "
+            f"give LayerRange(start={layers.start}, end={layers.end}, count={count}), or use "
+            "`stage_layers`"
+        )
+
+
 def stage_of(ranges: Sequence[LayerRange], stage: int, of: int) -> LayerRange:
     """The range of one stage. Raises LayerError when the pipeline has another number of stages."""
     if len(ranges) != of:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
-from ppcgc.runtime.host_rows import HostSource, as_host_tensor, spread_over
+from ppcgc.runtime.host_sources import HostSource, as_host_tensor, spread_over
 
 
 def check_source(
@@ -186,5 +186,5 @@ def fill_live(slot: Tensor, live: int, value: float, *, dim: int = 0) -> None:
 
 
 def fill_whole(slot: Tensor, value: float) -> None:
-    """A slot without a padded axis holds ``value`` everywhere (``absent: {fill: v}``)."""
+    """All of a slot holds ``value``: without a padded axis, or before others write it."""
     slot.fill_(value)

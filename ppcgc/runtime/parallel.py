@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch.distributed as dist
 from torch import Tensor
@@ -47,8 +47,7 @@ class Ranks:
 ALONE = Ranks()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCounts:
+class GroupCounts(NamedTuple):
     """Ranks that choose a bucket together: ``over`` tp or dp, by their rows on ``axis``, which a
     batch lists at ``path``.
     """

@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketReport:
-    """``padding_rows`` counts, for each axis, rows that replays computed for nobody."""
+    """``padding_rows`` counts, for each axis, rows that replays computed for nobody.
+
+    ``operations`` are those of one replay, None where the backend does not count them.
+    """
 
     padded: tuple[int, ...]
     captured: bool
     dropped: str | None = None  # why no rank has a graph of it
-    steps: int | None
+    operations: int | None
     replays: int
     padding_rows: tuple[int, ...]
 
@@ -65,12 +68,12 @@ class Report:
         return [f"memory shared with {names}: {self.shared_bytes:,} bytes"] if names else []
 
     def __str__(self) -> str:
-        head = ["bucket", "graph", "steps", "replays", *(f"padding {a}" for a in self.axes)]
+        head = ["bucket", "graph", "operations", "replays", *(f"padding {a}" for a in self.axes)]
         rows = [
             [
                 " × ".join(map(str, bucket.padded)),
                 "yes" if bucket.captured else "no",
-                "-" if bucket.steps is None else str(bucket.steps),
+                "-" if bucket.operations is None else str(bucket.operations),
                 str(bucket.replays),
                 *map(str, bucket.padding_rows),
             ]
@@ -114,7 +117,7 @@ def report_of(runner: CapturedStage[Any, Any, Any, Any, Any, Any]) -> Report:
                 padded=tuple(bucket.padded),
                 captured=bucket.graph is not None,
                 dropped=runner.dropped.get(bucket.padded),
-                steps=None if bucket.graph is None else bucket.graph.steps,
+                operations=None if bucket.graph is None else bucket.graph.steps,
                 replays=bucket.replays,
                 padding_rows=bucket.padding_rows,
             )

@@ -26,14 +26,14 @@ def pick_key(result: object, key: str) -> object:
         raise OutputError(f"the forward returned the keys {sorted(map(str, result))}, not {key!r}")
     value = getattr(result, key, None)
     if value is None:
-        raise OutputError(f"the forward returned a {type(result).__name__} without {key!r}")
+        raise OutputError(f"the forward returned {_kind(result)} without {key!r}")
     return value
 
 
 def pick_index(result: object, index: int) -> object:
     """``result.<index>``: an item of a tuple or list. Raises OutputError."""
     if not isinstance(result, Sequence) or isinstance(result, str):
-        raise OutputError(f"the forward returned a {type(result).__name__}, not a tuple")
+        raise OutputError(f"the forward returned {_kind(result)}, not a tuple")
     if index >= len(result):
         raise OutputError(f"the forward returned {len(result)} values, the spec wants item {index}")
     return result[index]
@@ -67,7 +67,7 @@ def boundary_values(result: object, keys: tuple[str, ...]) -> dict[str, object]:
         return {keys[0]: result}
     if not isinstance(result, Mapping | Boundary):
         raise OutputError(
-            f"the forward returned a {type(result).__name__}; a stage that is not the last returns "
+            f"the forward returned {_kind(result)}; a stage that is not the last returns "
             f"a mapping with the keys {list(keys)}"
         )
     missing = [key for key in keys if key not in result]
@@ -80,12 +80,24 @@ def boundary_values(result: object, keys: tuple[str, ...]) -> dict[str, object]:
     return {key: result[key] for key in keys}
 
 
+def _kind(result: object) -> str:
+    """What a forward returned, and how it would do, where that is not plain from its type."""
+    named = f"a {type(result).__name__}"
+    if result is None:
+        return f"{named} (is its `return` missing?)"
+    if isinstance(result, Mapping):
+        return f"{named} of {sorted(map(str, result))} (`from: result.KEY` under outputs takes one)"
+    if isinstance(result, tuple | list):
+        return f"{named} of {len(result)} (`from: result.0` under outputs takes the first)"
+    return named
+
+
 def check_result(
     value: object, shape: Sequence[int], dtype: torch.dtype, device: torch.device, name: str
 ) -> Tensor:
     """A tensor of exactly this shape, dtype and device. Raises OutputError."""
     if not isinstance(value, Tensor):
-        raise OutputError(f"output {name}: the forward gave a {type(value).__name__}, not a tensor")
+        raise OutputError(f"output {name}: the forward gave {_kind(value)}, not a tensor")
     if list(value.shape) != list(shape):
         raise OutputError(
             f"output {name}: the forward gave shape {list(value.shape)}, the spec says "

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ppcgc.runtime.graph_ring import HEAD, NUMBER, WORD, WORDS
+from ppcgc.runtime.graph_ring import HEAD, NUMBER, WORDS
 
 AT_ONCE = 4096  # words, 32 KiB: a read over the bus takes a microsecond, however much it reads
 WARPS = 8
@@ -47,15 +47,16 @@ def _take_entry(  # type: ignore[no-untyped-def]  # compiled by triton
 def take_entry(ring: Tensor, into: Tensor, count: Tensor, taken: Tensor) -> None:
     """The entry whose turn it is, if its number says so, becomes the bytes of ``into``.
 
-    ``ring`` [entries, bytes] and ``taken`` [1] are pinned, ``into`` and ``count`` on the device.
+    ``ring`` [entries, words] and ``taken`` [1] are pinned, ``into`` [words] and ``count`` [1] are
+    on the device; int64 all of them.
     """
     entries, stride = ring.shape
     _take_entry[(1,)](
-        ring.view(-1).view(taken.dtype),
-        into[: into.nbytes // WORD * WORD].view(count.dtype),
+        ring,
+        into,
         count,
         taken,
-        stride // WORD,
+        stride,
         entries=entries,
         head=HEAD,
         number=NUMBER,

@@ -10,11 +10,12 @@ Note [a part is cut from padded rows]
 
 from __future__ import annotations
 
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from torch import Tensor
 
-from ppcgc.runtime.parallel import Ranks
+if TYPE_CHECKING:  # see Note [what an import does not need] in ``ppcgc.runtime``
+    from ppcgc.runtime.parallel import Ranks
 
 
 def part_rows(rows: int, tp: Ranks) -> int:

@@ -14,7 +14,6 @@ Note [inputs and outputs stay apart]
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -32,21 +31,28 @@ HOST_BLOCK = "host block"  # its device side, among the inputs by name
 
 
 class Turn:
-    """The one step that is begun in some memory; runners that share it have one turn."""
+    """What some memory holds; runners that share it have one turn.
 
-    __slots__ = ("begun",)
+    Note [whose rows a shared slot holds]
+        A boundary that a stage feeds into the next one lies in that one's slots until a runner
+        that shares them is loaded. It is the same object all the while, and its rows are those of
+        another step then. So the memory knows for which runner it was written last.
+    """
+
+    __slots__ = ("begun", "written_for")
 
     def __init__(self) -> None:
-        self.begun: object = None
+        self.begun: object = None  # the one step that is begun in it
+        self.written_for: object = None  # the runner whose slots hold its own values
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
 class Shared:
     """Runners of one stage in the same memory, a block for inputs and one for outputs."""
 
-    runners: list[AnyRunner] = field(default_factory=list)
-    turn: Turn = field(default_factory=Turn)
-    blocks: list[Tensor] = field(default_factory=list)  # for inputs, for outputs
+    def __init__(self) -> None:
+        self.runners: list[AnyRunner] = []
+        self.turn = Turn()
+        self.blocks: list[Tensor] = []  # for inputs, for outputs
 
     def takes(self, runner: AnyRunner) -> bool:
         """Whether a runner is of this stage and never works while one of these does."""

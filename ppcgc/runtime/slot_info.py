@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -27,8 +26,7 @@ class Role(Enum):
     COUNT = "count"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SlotInfo:
+class SlotInfo(NamedTuple):
     """One slot, as declared. ``dtype`` None stands for the model's own.
 
     ``batch`` is the batch attribute path that feeds it, ``boundary`` the key, None for other

@@ -8,12 +8,11 @@ straight-line calls; the algorithm is here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 
-from ppcgc.runtime.bucket import Bucket, Seen
+from ppcgc.runtime.bucket import NOT_SEEN, Bucket, Seen
 from ppcgc.runtime.choice import Choice, Reason, StepRecord
 from ppcgc.runtime.errors import (
     GraphRequiredError,
@@ -28,11 +27,11 @@ from ppcgc.runtime.stage_captured import CapturedStage
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
 
+ABSENT = object()  # is no boundary
 MOST_KNOWN = 8192  # live sizes that a runner remembers; a stream of new ones must not grow it
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step(Generic[ExtentsT, SlotsT, InT]):
+class Step(NamedTuple, Generic[ExtentsT, SlotsT, InT]):
     """A step between ``begin`` and ``finish``: the slots are loaded, nothing has run."""
 
     live: ExtentsT
@@ -42,8 +41,7 @@ class Step(Generic[ExtentsT, SlotsT, InT]):
     batch: object
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Known(Generic[ExtentsT, SlotsT, InT, OutT]):
+class Known(NamedTuple, Generic[ExtentsT, SlotsT, InT, OutT]):
     """What a step with some live counts will do: there is one choice for each."""
 
     choice: Choice[ExtentsT]
@@ -97,6 +95,14 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """``source`` itself where it need not be looked at again; see the kinds."""
 
     @abstractmethod
+    def check_written(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> None:
+        """Raises StaleStepError for rows that lie in slots which another runner has written."""
+
+    @abstractmethod
+    def boundary_with(self, key: str) -> str | None:
+        """How a boundary is made, ``llama.Boundary(residual=...)``, if the stage's has ``key``."""
+
+    @abstractmethod
     def check_boundary(self, source: InT, live: ExtentsT) -> InT:
         """The boundary of an eager step, checked to have exactly the live rows."""
 
@@ -110,7 +116,8 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         try:
             live = self.extents(batch)
         except AttributeError as problem:
-            raise self._lacking(problem) from problem
+            self._blame(problem)
+            raise
         known = self._known.get(live) or self._learn(live)
         bucket, seen = known.bucket, known.seen
         if bucket is None or seen is None or self._asks_the_batch or self.hook_calls.states:
@@ -121,11 +128,15 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             bucket.host.open(in_graph=True)
             if boundary is not seen.in_place:
                 self.receive(bucket, boundary, live)
-                if seen.in_place is None:
+                if seen.in_place is NOT_SEEN:
                     seen.in_place = self.in_place(bucket, boundary)
+            elif self.shares_boundary:
+                self.check_written(bucket, boundary)
+            self.turn.written_for = self
             self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         except AttributeError as problem:
-            raise self._lacking(problem) from problem
+            self._blame(problem, boundary)
+            raise
         return self._replayed(bucket, seen)
 
     def _replayed(
@@ -137,6 +148,8 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         if bucket.graph is None:
             raise NotCapturedError(f"{type(self).__name__}: bucket {bucket.padded} was closed")
         self.last_step = seen.record
+        if self._feeds is not None:
+            self._feeds.fed()
         bucket.host.replay(bucket.graph)
         seen.replays += 1
         outputs = seen.outputs
@@ -159,7 +172,8 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             absent = self.inputs.absent(batch)
             ineligible = self.ineligible(batch, live)
         except AttributeError as problem:
-            raise self._lacking(problem) from problem
+            self._blame(problem)
+            raise
         if absent is not None:
             return live, Choice(None, Reason.ABSENT, absent)
         if ineligible is not None:
@@ -201,14 +215,27 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         for bucket in self._table.values():
             bucket.count_from(bucket.replays, bucket.padding_rows)
 
-    def _lacking(self, problem: AttributeError) -> PpcgcError:
-        """What a batch or a boundary without an attribute that the spec reads is to its caller."""
-        if isinstance(problem, PpcgcError):
-            return problem
-        return SourceError(
+    def _blame(self, problem: AttributeError, boundary: object = ABSENT) -> None:
+        """Raises SourceError where the batch or the boundary lacks what a step reads.
+
+        Any other error is of a hook or of the batch's own code, and the caller lets it pass. See
+        Note [who reads what is missing] in ``missing_reads``.
+        """
+        from ppcgc.runtime.missing_reads import read_by_step
+
+        generated = self.inputs_type.__module__
+        if isinstance(problem, PpcgcError) or not read_by_step(problem, generated):
+            return
+        right = self.boundary_with(str(problem.name)) if problem.obj is boundary else None
+        if right is not None:
+            raise SourceError(
+                f"{type(self).__name__}: the boundary is a {type(boundary).__name__} without "
+                f"{problem.name!r}; give what the stage before returned, or {right}"
+            ) from problem
+        raise SourceError(
             f"{type(self).__name__}: {problem}; a batch and a boundary have every attribute that "
             "the spec reads, with None for what is absent"
-        )
+        ) from problem
 
     # ------------------------------------------------------------ begin
 
@@ -235,7 +262,8 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         try:
             step = self._loaded(batch, boundary, live, choice, in_graph)
         except AttributeError as problem:
-            raise self._lacking(problem) from problem
+            self._blame(problem, boundary)
+            raise
         self._begun = self.turn.begun = step
         return step
 
@@ -252,6 +280,7 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         bucket = self._table[choice.padded]
         bucket.host.open(in_graph=in_graph and not self.hook_calls.states)
         self.receive(bucket, boundary, live)
+        self.turn.written_for = self
         self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         self.hook_calls.load(bucket.slots, batch, live)
         return Step(live, choice, bucket.slots, bucket.boundary, batch)
@@ -278,7 +307,8 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             self.check_limits(live)
             step = self._bound(batch, boundary, live, Choice(None, Reason.REQUESTED))
         except AttributeError as problem:
-            raise self._lacking(problem) from problem
+            self._blame(problem, boundary)
+            raise
         self._begun = self.turn.begun = step
         return step
 

@@ -22,14 +22,14 @@ from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.hooks import HookInfo, Hooks, Made
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, block_bytes, offsets_of
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
-from ppcgc.runtime.layers import LayerRange, check_model_range
-from ppcgc.runtime.parallel import GroupCounts, Ranks
+from ppcgc.runtime.layers import LayerRange, check_count, check_model_range
 from ppcgc.runtime.place import Place, check_place
 from ppcgc.runtime.sharing import HOST_BLOCK, Shared, Turn
 from ppcgc.runtime.slot_info import capture_batch
 
 if TYPE_CHECKING:  # see Note [what an import does not need] in ``ppcgc.runtime``
     from ppcgc.runtime.crossover import Crossover
+    from ppcgc.runtime.parallel import GroupCounts, Ranks
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -70,6 +70,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         dtype: torch.dtype,
         backend: Backend,
     ) -> None:
+        check_count(layers, dims.layer_count)
         check_place(self.place, layers, type(self).__name__)
         check_model_range(model, layers)
         self.model = model
@@ -100,6 +101,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.turn = Turn()
         self.shared: Shared | None = None  # with runners that never work while this one does
         self._lent_block: Tensor | None = None
+        self.shares_boundary = False  # the slots that it is received in are others' as well
         self.prepare()
 
     def prepare(self) -> None:
@@ -144,7 +146,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             self._feeds.allocate()
             for name, buffer in self._feeds.arena.named("received."):
                 self.arena.adopt(f"handed.{name}", buffer)
-        with torch.inference_mode(False):  # see Note [buffers outlive inference mode] in capture
+        with torch.inference_mode(False):  # see Note [buffers outlive inference mode] in capturing
             self._table = self._allocated(self.full)
 
     def _allocated(self, full: ExtentsT) -> dict[ExtentsT, Bucket[ExtentsT, SlotsT, InT, OutT]]:
@@ -190,6 +192,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def lend(self, memory: Mapping[str, Tensor]) -> None:
         """Let what is rewritten lie in these bytes, which other runners use as well."""
         for name, part in memory.items():
+            self.shares_boundary |= name.startswith("received.")
             if name == HOST_BLOCK:
                 self._lent_block = part
             else:
@@ -216,6 +219,11 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 f"the other for {later.dims} and {later.dtype}"
             )
         self._feeds = later
+
+    def fed(self) -> None:
+        """The stage before this one replays into its slots: what was begun there is stale."""
+        self.turn.begun = None
+        self.turn.written_for = self
 
     def __str__(self) -> str:
         return f"{self.family}.{self.runner} {self.place.value}, layers {self.layers}"

@@ -73,7 +73,7 @@ class CapturedStage(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 "Copy into the old tensors in place, or capture again"
             )
         if moved:
-            from ppcgc.runtime.capture import capture  # it imports this module
+            from ppcgc.runtime.capturing import capture  # it imports this module
 
             capture([self])
         return moved

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from dataclasses import fields
+from types import FunctionType
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from torch import Tensor
 
 from ppcgc.runtime.bucket import Bucket
 from ppcgc.runtime.carried import Incoming, tensors_of
+from ppcgc.runtime.errors import SourceError, StaleStepError
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, SlotsT
 from ppcgc.runtime.stage import StageRunner, Step
 from ppcgc.runtime.views import Boundary
@@ -19,23 +22,23 @@ OutT = TypeVar("OutT")
 
 
 class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
-    """A first or only stage: everything it needs is in the batch."""
+    """A first or only stage: everything it needs is in the batch, and its boundary is None."""
 
-    def run(self, batch: BatchT) -> OutT:
+    def run(self, batch: BatchT, boundary: None = None) -> OutT:
         """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
-        return self._run(batch, None)
+        return self._run(batch, boundary)
 
-    def begin(self, batch: BatchT) -> Step[ExtentsT, SlotsT, None]:
+    def begin(self, batch: BatchT, boundary: None = None) -> Step[ExtentsT, SlotsT, None]:
         """Choose and load; slots with `source: caller` may be written until ``finish``."""
-        return self._begin(batch, None)
+        return self._begin(batch, boundary)
 
-    def eager(self, batch: BatchT) -> OutT:
+    def eager(self, batch: BatchT, boundary: None = None) -> OutT:
         """The same step without a graph, at live size."""
-        return self.finish(self._begin_eager(batch, None))
+        return self.finish(self._begin_eager(batch, boundary))
 
-    def begin_eager(self, batch: BatchT) -> Step[ExtentsT, SlotsT, None]:
+    def begin_eager(self, batch: BatchT, boundary: None = None) -> Step[ExtentsT, SlotsT, None]:
         """As ``begin``, for a step without a graph whatever its counts."""
-        return self._begin_eager(batch, None)
+        return self._begin_eager(batch, boundary)
 
     def boundary_tensors(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT]) -> list[Tensor]:
         return []
@@ -49,7 +52,7 @@ class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
     def receive(
         self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None, live: ExtentsT
     ) -> None:
-        return None
+        self.check_boundary(source, live)
 
     def in_place(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None) -> None:
         return None
@@ -58,6 +61,17 @@ class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
         return None
 
     def check_boundary(self, source: None, live: ExtentsT) -> None:
+        """There is none. Raises SourceError."""
+        if source is not None:
+            raise SourceError(
+                f"{type(self).__name__} is the {self.place.value} stage and takes the batch alone, "
+                f"as in run(batch); it was given a {type(source).__name__} as boundary too"
+            )
+
+    def check_written(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None) -> None:
+        return None
+
+    def boundary_with(self, key: str) -> None:
         return None
 
 
@@ -65,6 +79,13 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     """A middle or last stage: takes the boundary of the stage before it."""
 
     incoming_type: ClassVar[type[Incoming[Any, Any]]]
+
+    def __init_subclass__(cls) -> None:
+        """Python's own error then names the class: ``PrefillLast.run() missing ... 'boundary'``."""
+        super().__init_subclass__()
+        for name in ("run", "begin", "eager", "begin_eager"):
+            if name not in cls.__dict__:
+                setattr(cls, name, _named(getattr(cls, name), f"{cls.__qualname__}.{name}"))
 
     def prepare(self) -> None:
         super().prepare()
@@ -101,6 +122,8 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def receive(
         self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT, live: ExtentsT
     ) -> None:
+        if self.shares_boundary:
+            self.check_written(bucket, source)
         self.incoming.receive(bucket.boundary, source, live, bucket.host)
 
     def in_place(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> object:
@@ -110,14 +133,45 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             A stage on the same device gives out one boundary for each live size, whose rows are
             the slots of the next stage. It is frozen, so what was checked once stays true.
         """
-        lies_here = isinstance(source, Boundary) and all(
-            tensor is None or tensor.data_ptr() == getattr(bucket.boundary, name).data_ptr()
-            for name, tensor in ((name, getattr(source, name)) for name in source)
-        )
-        return source if lies_here else _LOOK_AGAIN
+        return source if _lies_in(bucket.boundary, source) else _LOOK_AGAIN
+
+    def check_written(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> None:
+        """See Note [whose rows a shared slot holds] in ``sharing``."""
+        if self.turn.written_for is not self and _lies_in(bucket.boundary, source):
+            raise StaleStepError(
+                f"{type(self).__name__}: the boundary lies in slots that another runner was loaded "
+                "into since; run the two stages of a step one behind the other, or capture without "
+                "`share`"
+            )
 
     def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
         self.incoming.reset(bucket.boundary, bucket.live_counts, self.columns)
 
     def check_boundary(self, source: InT, live: ExtentsT) -> InT:
         return self.incoming.check(source, live)
+
+    def boundary_with(self, key: str) -> str | None:
+        kind = get_type_hints(type(self.incoming).held)["return"]
+        keys = [field.name for field in fields(kind)]
+        _, _, module = kind.__module__.rpartition(".")
+        home = self.family if module == "boundary" else f"{self.family}.{module}"
+        made = f"{home}.{kind.__name__}({', '.join(f'{name}=...' for name in keys)})"
+        return made if key in keys else None
+
+
+def _named(function: FunctionType, name: str) -> FunctionType:
+    """The same function by another name."""
+    code, scope = function.__code__, function.__globals__
+    same = FunctionType(code, scope, None, function.__defaults__, function.__closure__)
+    same.__doc__, same.__annotations__ = function.__doc__, function.__annotations__
+    same.__kwdefaults__, same.__module__ = function.__kwdefaults__, function.__module__
+    same.__qualname__ = name
+    return same
+
+
+def _lies_in(slots: object, source: object) -> bool:
+    """Whether all rows of a boundary are those of the slots themselves."""
+    return isinstance(source, Boundary) and all(
+        tensor is None or tensor.data_ptr() == getattr(slots, name).data_ptr()
+        for name, tensor in ((name, getattr(source, name)) for name in source)
+    )

@@ -125,7 +125,7 @@ def _missing_key(broken: Violation, document: Document) -> Iterator[Diagnostic]:
     for key in broken.limit:
         if key not in broken.value:
             span = _start(document.span_at(broken.path))
-            description = properties.get(key, {}).get("description")
+            description = properties.get(key, {}).get("description", f"add '{key}'")
             message = f"missing key '{key}'{_at(broken.path)}"
             yield Diagnostic(form.MISSING_KEY, span, message, description)
 
@@ -142,7 +142,8 @@ def _wrong_type(broken: Violation, document: Document) -> Iterator[Diagnostic]:
     wanted = broken.limit
     names = [_TYPE_NAMES[name] for name in ([wanted] if isinstance(wanted, str) else wanted)]
     message = f"{_subject(broken)} is {_kind(broken.value)}, not {' or '.join(names)}"
-    help = _number_help(broken.value, names) or broken.schema.get("description")
+    described = broken.schema.get("description", f"write {' or '.join(names)}")
+    help = _number_help(broken.value, names) or described
     yield _on_value(form.WRONG_TYPE, broken, document, message, help)
 
 
@@ -150,7 +151,7 @@ def _unknown_word(broken: Violation, document: Document) -> Iterator[Diagnostic]
     known = [str(word) for word in broken.limit]
     if not isinstance(broken.value, str | int | float | bool):
         message = f"{_subject(broken)} is {_kind(broken.value)}, not one of: {', '.join(known)}"
-        yield _on_value(form.WRONG_TYPE, broken, document, message, None)
+        yield _on_value(form.WRONG_TYPE, broken, document, message, "write one of these words")
         return
     if broken.path == ("version",):
         message = f"version {_shown(broken.value)} is not known"
@@ -183,7 +184,8 @@ def _out_of_range(broken: Violation, document: Document) -> Iterator[Diagnostic]
     limit = broken.limit
     word = "at least" if broken.keyword == "minimum" else "at most"
     message = f"{_subject(broken)} is {_shown(broken.value)}; it is {word} {limit}"
-    yield _on_value(form.OUT_OF_RANGE, broken, document, message, None)
+    help = f"write {limit} or {'more' if broken.keyword == 'minimum' else 'less'}"
+    yield _on_value(form.OUT_OF_RANGE, broken, document, message, help)
 
 
 def _wrong_length(broken: Violation, document: Document) -> Iterator[Diagnostic]:
@@ -191,12 +193,14 @@ def _wrong_length(broken: Violation, document: Document) -> Iterator[Diagnostic]
     word = "at most" if broken.keyword.startswith("max") else "at least"
     unit = {"string": "characters", "array": "items", "object": "entries"}[_json_type(broken)]
     message = f"{_subject(broken)} has {length} {unit}; it has {word} {limit}"
-    help = broken.schema.get("description")
+    change = "add some" if word == "at least" else "remove some"
+    help = broken.schema.get("description", change)
     yield _on_value(form.WRONG_LENGTH, broken, document, message, help)
 
 
 def _other(broken: Violation, document: Document) -> Iterator[Diagnostic]:
-    yield _on_value(form.MALFORMED, broken, document, f"{_subject(broken)} is malformed", None)
+    help = broken.schema.get("description", "see its entry in `ppcgc schema`")
+    yield _on_value(form.MALFORMED, broken, document, f"{_subject(broken)} is malformed", help)
 
 
 _TRANSLATIONS: dict[str, Callable[[Violation, Document], Iterator[Diagnostic]]] = {
@@ -218,7 +222,7 @@ _TRANSLATIONS: dict[str, Callable[[Violation, Document], Iterator[Diagnostic]]] 
 
 
 def _on_value(
-    rule: Rule, broken: Violation, document: Document, message: str, help: str | None
+    rule: Rule, broken: Violation, document: Document, message: str, help: str
 ) -> Diagnostic:
     return Diagnostic(rule, document.span_at(broken.path), message, help)
 

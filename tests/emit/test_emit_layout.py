@@ -108,6 +108,19 @@ def test_any_expression_in_any_place(exprs: list[Expr]) -> None:
     assert formatted(text) == text
 
 
+def test_a_comment_between_a_head_and_its_body_stays() -> None:
+    head = f"def m(self, {LONG}: int, other_{LONG}: int, more_{LONG}: int)"
+    source = f"class C:\n    {head} -> None:\n        # why\n        # so\n        pass\n"
+    text = laid_out(source)
+    assert text.endswith("    ) -> None:\n        # why\n        # so\n        pass\n")
+    assert same_tree(text, source)
+    assert formatted(text) == text
+    long_test = f"if {LONG} and other_{LONG} and more_{LONG} and still_more_{LONG}:"
+    text = laid_out(f"{long_test}\n    # why\n    pass\n")
+    assert text.endswith(":\n    # why\n    pass\n")
+    assert formatted(text) == text
+
+
 def test_what_fits_is_left_alone() -> None:
     source = "x = [\n    1,\n    2,\n]\n# a comment\ny = (1)\n"
     assert laid_out(source) == source

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -177,8 +178,23 @@ def test_the_text_shows_the_same_numbers(folder: Path) -> None:
 
 def test_the_text_says_what_to_give(folder: Path) -> None:
     text = Ran("plan", "small.yaml").out
+    assert (
+        "not known: bytes of `dtype: model` (give --dtype, or a --config FILE that has it)" in text
+    )
     assert "not known: hidden, kv_rows, wide (give --config FILE, or --set hidden=N)" in text
     assert "give --stages N" in text
+
+
+def test_the_dtype_is_asked_for_only_where_bytes_need_it(folder: Path) -> None:
+    asked = "bytes of `dtype: model`"
+    (folder / "config.json").write_text(json.dumps({**CONFIG, "torch_dtype": None}))
+    sizes = ("--config", "config.json", "--set", "kv_rows=99")
+    assert asked in Ran("plan", "small.yaml", *sizes).out
+    known = Ran("plan", "small.yaml", *sizes, "--dtype", "float16").out
+    assert asked not in known
+    assert "?" not in known
+    (folder / "small.yaml").write_text(SPEC.replace("dtype: model", "dtype: float32"))
+    assert asked not in Ran("plan", "small.yaml", *sizes).out
 
 
 @pytest.mark.parametrize(
@@ -187,11 +203,13 @@ def test_the_text_says_what_to_give(folder: Path) -> None:
         (["--set", "kv_row=1"], "small has no `kv_row` to set; it has: hidden, kv_rows"),
         (["--set", "wide=1"], "small has no `wide` to set"),
         (["--set", "kv_rows"], "--set kv_rows: write NAME=VALUE"),
+        (["--set", "kv_rows=8", "--set", "kv_rows=9"], "kv_rows=9: kv_rows is given twice"),
         (["--set", "kv_rows=many"], "kv_rows is many; a size is an integer of at least 1"),
         (["--set", "kv_rows=0"], "kv_rows is 0; a size is an integer"),
         (["--config", "none.json"], "none.json: No such file"),
         (["--config", "small.yaml"], "small.yaml: is not JSON"),
         (["--config", "list.json"], "list.json: is not a JSON object"),
+        (["--config", "twice.json"], "twice.json: key `hidden` is given twice"),
         (["--config", "poor.json"], "the config has no `text.hidden`"),
         (["--config", "odd.json"], "`text.hidden` of the config is '16', not an integer"),
         (["--config", "config.json", "--stages", "8"], "--stages 8: 7 layers make 1 to 7 stages"),
@@ -200,6 +218,7 @@ def test_the_text_says_what_to_give(folder: Path) -> None:
 )
 def test_what_cannot_be_planned(folder: Path, options: list[str], words: str) -> None:
     (folder / "list.json").write_text("[]")
+    (folder / "twice.json").write_text('{"text": {"hidden": 16, "hidden": 32}}')
     (folder / "poor.json").write_text("{}")
     (folder / "odd.json").write_text('{"text": {"hidden": "16"}}')
     ran = Ran("plan", "small.yaml", *options)
@@ -251,6 +270,19 @@ def test_names_of_a_starter(folder: Path, argv: list[str], path: str, family: st
     checked = check_source(Source(file=path, data=Path(path).read_bytes()))
     assert checked.family is not None
     assert checked.family.name == family
+
+
+@pytest.mark.parametrize("name", ["bad name!/x", "-x", "it's", "$(touch y)"])
+def test_what_it_suggests_can_be_run(folder: Path, name: str) -> None:
+    ran = Ran("init", "--family", "x", "--", name)
+    assert ran.code == 0
+    check, schema = (line.split("`")[1] for line in ran.err.splitlines())
+    verb, to = shlex.split(check), shlex.split(schema)
+    assert verb[:2] == ["ppcgc", "validate"]
+    assert len(verb) == 3
+    assert Ran(*verb[1:]).code == 0
+    assert to[:3] == ["ppcgc", "schema", ">"]
+    assert [Path(word).parent for word in to[3:]] == [Path(verb[2]).parent]
 
 
 def test_the_schema_of_a_folder_above_is_used(folder: Path) -> None:

@@ -23,6 +23,7 @@ def answered(text: str, folder: Path | None = None, binding: Binding | None = No
     compiled = compile_sources([source_of(text, folder)], binding)
     errors = [finding for finding in compiled.findings if finding.is_error]
     assert bool(errors) != bool(compiled.files)
+    assert [finding.message for finding in compiled.findings if not finding.help] == []
     return compiled
 
 

@@ -16,16 +16,18 @@ from ppcgc.ir import (
     CallerSource,
     Hook,
     HookSource,
-    RepeatLastPadding,
+    KeepPadding,
     Role,
     Runner,
     Slot,
 )
 from ppcgc.validate.rules.facts import paddings
 
+OTHER_VALUE = 77  # nobody's: neither a hook's, the caller's nor a padding
+
 
 class AnyHook:
-    """Host code of the caller for any hook; ``load`` fills the live rows of what it writes."""
+    """Host code of the caller for any hook; ``load`` adds to live rows, and writes past them."""
 
     def __init__(self, world: World, runner: Runner, hook: Hook) -> None:
         self.world = world
@@ -56,7 +58,7 @@ class AnyHook:
         for slot in self.slots:
             tensor = in_view(slots, slot.qualified)
             if tensor is not None:
-                live_cells(self.world, slot, tensor, counts).fill_(HOOK_VALUE)
+                write_past_live(self.world, slot, tensor, counts, HOOK_VALUE)
 
     def plan(self, made: object, slots: Any, batch: Any, live: Any) -> None:
         return None
@@ -66,9 +68,18 @@ class AnyHook:
 
 
 def padded_late(slot: Slot) -> bool:
-    """Does the slot repeat a row that is written after the load."""
-    late = isinstance(slot.source, CallerSource | HookSource)
-    return late and any(isinstance(padding, RepeatLastPadding) for padding in paddings(slot))
+    """Is the slot padded when all have written it, not at the load."""
+    return isinstance(slot.source, CallerSource | HookSource)
+
+
+def write_past_live(world: World, slot: Slot, tensor: Tensor, counts: Counts, value: int) -> None:
+    """Live rows go from zero to ``value``; where rows past live are reset, they hold another."""
+    live = live_cells(world, slot, tensor, counts)
+    # float8 and bool have no sum of their own
+    written = (live.float() if live.dtype.itemsize == 1 else live) + value
+    if not any(isinstance(padding, KeepPadding) for padding in paddings(slot)):
+        tensor.fill_(OTHER_VALUE)
+    live.copy_(written)
 
 
 def live_cells(world: World, slot: Slot | BoundaryKey, tensor: Tensor, counts: Counts) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from fuzz_batches import Batches, Case
-from fuzz_hooks import AnyHook, live_cells, padded_late
+from fuzz_hooks import AnyHook, live_cells, padded_late, write_past_live
 from fuzz_model import AnyModel, in_view
 from fuzz_reading import CALLER_VALUE, Reading, differing
 from fuzz_world import MODEL_DTYPE, Counts, World, stage_counts
@@ -237,7 +237,7 @@ class Pipeline:
                 assert step.choice.padded is None, slot.qualified
                 continue
             if isinstance(slot.source, CallerSource):
-                live_cells(self.world, slot, tensor, case.counts).fill_(CALLER_VALUE)
+                write_past_live(self.world, slot, tensor, case.counts, CALLER_VALUE)
             expected = reading.expected(slot)
             if expected is not None and (step.choice.padded is None or not padded_late(slot)):
                 problem = differing(tensor, expected)
@@ -248,7 +248,7 @@ class Pipeline:
                 assert problem is None, f"{stage}: mirror of {slot.qualified}: {problem}"
 
     def _check_late(self, stage: Any, model: AnyModel, case: Case, step: Any) -> None:
-        """Rows that repeat what the caller or a hook wrote after the load, once they are there."""
+        """Slots that the caller or a hook wrote after the load, once the step has padded them."""
         reading = self._reading(model, case, step)
         for slot in self.runner.slots:
             tensor = in_view(step.slots, slot.qualified)

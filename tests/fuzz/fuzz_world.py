@@ -187,8 +187,10 @@ def _layers_of(world: World, rule: KindIds | KindWhere | KindIf) -> frozenset[in
     for step in rule.path[:-1]:
         owner = owner.setdefault(step, {})
     words = owner.setdefault(rule.path[-1], ["other" for _ in layers])
-    if rule.value not in words:
-        words[1::2] = [rule.value for _ in words[1::2]]
+    if rule.value not in words:  # other kinds may be told by the same list
+        free = [number for number, word in enumerate(words) if word == "other"]
+        for number in free[1::2]:
+            words[number] = rule.value
     return frozenset(n for n, word in enumerate(words) if word == rule.value)
 
 

@@ -25,7 +25,7 @@ FAULTS = [
     ("step_first.py", "rt.pad_fill(slots.places, live.tokens, live.requests)", "pass"),
     ("step_first.py", "rt.pad_repeat_last(slots.twin, live.tokens)", "pass"),
     ("step_first.py", 'host.move_rows(slots.ids, batch.ids, live.tokens, "ids", 0)', "pass"),
-    ("boundary.py", "rt.reset_fill(", "(lambda *_, **__: None)("),
+    ("boundary.py", "self.past_live.fill(", "(lambda *_, **__: None)("),
     ("step.py", "(4, 8)", "(8, 8)"),
 ]
 

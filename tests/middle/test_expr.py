@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from ppcgc.diagnostics.model import Span
 from ppcgc.expr.affine import Affine, affine_in
-from ppcgc.expr.evaluate import EvaluationError, MissingValueError, evaluate, evaluate_extent
+from ppcgc.expr.evaluate import (
+    EvaluationError,
+    MissingValueError,
+    evaluate,
+    evaluate_extent,
+    zero_divisor,
+)
 from ppcgc.expr.names import Scope, name_refs, span_of_name
 from ppcgc.expr.parse import parse
 from ppcgc.expr.printing import to_text
@@ -120,6 +126,21 @@ def test_refused_text_says_where(text: str, start: int, message: str) -> None:
     error = refused(text)
     assert message in error.message
     assert (error.span.line, error.span.column) == (3, 10 + start)
+    assert error.help
+
+
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        ("a => b", "write '>='"),
+        ("a =< b", "write '<='"),
+        ("a = b", "write '==' to compare"),
+        ("a ** 2", "multiply"),
+        ("a && b", "write 'and'"),
+    ],
+)
+def test_words_of_other_languages_are_translated(text: str, help: str) -> None:
+    assert help in refused(text).help
 
 
 def test_span_of_a_quoted_scalar_starts_behind_its_quote() -> None:
@@ -202,7 +223,7 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
 def scope(*symbols: Symbol, bare_axis: Symbol | None = None) -> Scope:
     return Scope(
         place="in a test",
-        dims=frozenset({"hidden"}),
+        dims=frozenset({"hidden", "zero"}),
         axes=frozenset({"tokens", "requests"}),
         symbols=frozenset(symbols),
         bare_axis=bare_axis,
@@ -230,12 +251,13 @@ def test_names_get_the_meaning_of_their_place() -> None:
         ("tokens", "axis 'tokens' cannot be named in a test", "write live.tokens"),
         ("padded.tokens", "'padded.tokens' cannot be used in a test", "known here"),
         ("config.hidden_size", "cannot be read in a test", "dims: {hidden_size: config.hi"),
+        ("True", "unknown name 'True' in a test", "write 'true'"),
     ],
 )
 def test_unknown_names_say_what_is_known(text: str, message: str, help: str) -> None:
     _, (unknown,) = name_refs(parsed(text), scope(Symbol.DIM, Symbol.LIVE))
     assert message in unknown.message
-    assert help in (unknown.help or "")
+    assert help in unknown.help
 
 
 def test_place_of_a_name_is_its_own_token() -> None:
@@ -252,6 +274,26 @@ def test_failures_name_their_values() -> None:
         evaluate(expr, {Ref(Symbol.LIVE, "tokens"): 3})
     with pytest.raises(MissingValueError, match=r"live\.tokens has no value"):
         evaluate(expr, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "by_zero"),
+    [
+        ("hidden // 0", "dims.hidden // 0"),
+        ("1 + hidden % (3 - 3)", "dims.hidden % (3 - 3)"),
+        ("ceil(hidden / zero)", "ceil(dims.hidden / dims.zero)"),
+        ("1 if hidden > 3 else 8 // 0", "8 // 0"),
+        ("hidden // 2", None),
+        ("hidden // (hidden - 4)", None),
+        ("8 // zero if zero > 0 else 1", None),  # the condition rules it out
+        ("zero > 0 and 8 // zero > 1", None),
+    ],
+)
+def test_a_divisor_that_is_zero_whatever_else_is(text: str, by_zero: str | None) -> None:
+    expr, unknown = name_refs(parsed(text), scope(Symbol.DIM))
+    assert unknown == ()
+    found = zero_divisor(expr, {Ref(Symbol.DIM, "zero"): 0})
+    assert (None if found is None else to_text(found)) == by_zero
 
 
 def test_negative_extent_is_refused() -> None:

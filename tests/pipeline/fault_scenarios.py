@@ -50,11 +50,16 @@ def backend_of(rank: int, where: str) -> Any:
 def opened(
     rank: int, ranks: int, where: str, *, model: type[ToyStage] = ToyStage, **options: Any
 ) -> tuple[Pipeline, Any]:
-    """A pipeline of the decode runner, not captured, and this rank's runner."""
+    """A pipeline of the decode runner, not captured, and this rank's runner.
+
+    All ranks meet before it, since a process may take longer to start than a timeout.
+    """
     built = build(rank, ranks, names=("decode",), model=model, backend=backend_of(rank, where))
     runner = built.runners["decode"]
     transport = "eager" if where == "gloo" else where
-    return Pipeline([runner], transport=transport, timeout=timeout_of(where), **options), runner
+    options = {"timeout": timeout_of(where), **options}
+    dist.all_reduce(torch.zeros(1))
+    return Pipeline([runner], transport=transport, **options), runner
 
 
 class Raising(ToyStage):

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
+from parallel_toy import Whole, sequences
+from parallel_toy import build as build_parallel
 from rank_processes import run_ranks, values
+from test_pipeline_parallel import LANES, place
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 from toy_pipeline import build, plain, prefill_batch
 
+from ppcgc import runtime as rt
 from ppcgc.runtime import capture
 from ppcgc.runtime.errors import MicrobatchError
 from ppcgc.runtime.pipeline import Microbatched
@@ -64,6 +69,57 @@ def test_a_schedule_gives_every_microbatch_its_own_numbers(schedule: str, tmp_pa
         torch.testing.assert_close(made, expected, atol=1e-5, rtol=0)
     for _, replays, each in (first, last):
         assert replays == 3 * COUNT * each  # not one call more, to learn the shapes
+
+
+def split_through_a_schedule(rank: int, lengths: list[int]) -> Any:
+    """Two microbatches of these prefills, whose rows are split over two ranks of tp."""
+    warnings.simplefilter("ignore")
+    lanes = [dist.new_group(lane) for lane in LANES]
+    stage, tp = place(rank)
+    runner = build_parallel(stage, 2, tp=tp, names=("prefill",)).runners["prefill"]
+    rows = runner.extents(sequences(lengths, seed=1))._asdict()
+    module = Microbatched(runner, 2, rows=rows)
+    capture([runner])
+    schedule = ScheduleGPipe(module.pipeline_stage(stage, 2, group=lanes[rank % 2]), 2)
+    module.load([sequences(lengths, seed=seed) for seed in (1, 2)])
+    with torch.no_grad():
+        made = schedule.eval()
+    return None if made is None else made.clone(), str(runner.last_step)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "path"),
+    [
+        ([5, 11, 3], "replay 19→32"),  # the second part is cut
+        ([7], "replay 7→16"),  # the second part has no live row
+        ([3] * 17, "eager 51 (over capacity)"),  # 26 and 25 rows
+    ],
+)
+def test_split_rows_go_through_a_schedule(lengths: list[int], path: str, tmp_path: Path) -> None:
+    outcomes = values(run_ranks(4, split_through_a_schedule, tmp_path, lengths))
+    whole = Whole()
+    expected = torch.cat([whole("prefill", sequences(lengths, seed=seed)) for seed in (1, 2)])
+    for made, taken in outcomes[2:]:
+        torch.testing.assert_close(made, expected, atol=1e-5, rtol=1e-5)
+        assert taken == path
+
+
+def split_in_a_dropped_bucket(rank: int) -> Any:
+    tp = rt.Ranks.of(dist.new_group([0, 1]))
+    runner = build_parallel(0, 2, tp=tp, names=("prefill",)).runners["prefill"]
+    batch = sequences([5, 11, 3], seed=1)
+    module = Microbatched(runner, 1, rows=runner.extents(batch)._asdict())
+    capture([runner])
+    runner.dropped[runner.choose(runner.extents(batch)).padded] = "no memory"
+    runner.forget_choices()
+    module.load([batch])
+    module()
+
+
+def test_split_rows_of_another_path_are_refused(tmp_path: Path) -> None:
+    for outcome in run_ranks(2, split_in_a_dropped_bucket, tmp_path):
+        assert outcome.kind == "MicrobatchError"
+        assert "microbatch 0 ran as eager 19 (bucket dropped); its boundary" in outcome.text
 
 
 def test_uneven_microbatches_are_refused() -> None:

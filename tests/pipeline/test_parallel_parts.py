@@ -10,8 +10,7 @@ from parallel_toy import build, sequences
 
 from ppcgc import runtime as rt
 from ppcgc.runtime.carried import TensorInfo
-from ppcgc.runtime.errors import AgreementError, BuildError, MicrobatchError, TransportError
-from ppcgc.runtime.pipeline import Microbatched
+from ppcgc.runtime.errors import AgreementError, BuildError, TransportError
 from ppcgc.runtime.pipeline.groups import Lane
 from ppcgc.runtime.pipeline.handoff import HandOff
 from ppcgc.runtime.pipeline.layout import Wire, block_bytes, layout_of, wire_of
@@ -119,13 +118,6 @@ def test_parts_cannot_be_joined_inside_a_graph() -> None:
         check_scattered(handoffs, ["eager", "captured"])
     alone = [HandOff(runner) for runner in build(1, 2).runners.values()]
     assert not check_scattered(alone, ["captured", "captured"])  # one rank has nothing to join
-
-
-def test_a_schedule_refuses_rows_in_parts() -> None:
-    runner = build(0, 2, tp=rt.Ranks(size=2, rank=1), names=("prefill",)).runners["prefill"]
-    rows = {"tokens": 8, "requests": 1, "tokens_most": 8, "requests_most": 1}
-    with pytest.raises(MicrobatchError, match="split over ranks of tp"):
-        Microbatched(runner, 2, rows=rows)
 
 
 # ---------------------------------------------------------------- teams

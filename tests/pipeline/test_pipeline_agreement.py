@@ -13,13 +13,14 @@ from rank_processes import run_ranks, values
 from toy_pipeline import ToyStage, build, decode_batch, plain
 
 from ppcgc.runtime import capture
+from ppcgc.runtime.abi import ABI
 from ppcgc.runtime.errors import BuildError, TransportError
 from ppcgc.runtime.pipeline import Pipeline
 from ppcgc.runtime.pipeline.transport import check_transports
 
 DIFFERENCES = {
     "spec": "spec: rank 0 has sha256:",
-    "abi": "ABI: rank 0 has 2, rank 2 has 0; install one ppcgc on all ranks",
+    "abi": f"ABI: rank 0 has {ABI}, rank 2 has 0; install one ppcgc on all ranks",
     "dims": "dims of prefill: rank 0 has Dims(",
     "dtype": "dtype of prefill: rank 0 has torch.float32, rank 2 has torch.float64",
     "layers": "layer count: rank 0 has 4, rank 2 has 5",

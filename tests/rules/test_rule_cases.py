@@ -84,6 +84,7 @@ def test_bad_spec_gets_exactly_the_committed_findings(case: Path, update_golden:
         committed.write_text(shown, encoding="utf-8")
     code = case.name.partition("-")[0]
     assert code in {finding.rule.code for finding in found}
+    assert [finding.message for finding in found if not finding.help] == []
     assert shown == committed.read_text(encoding="utf-8")
 
 

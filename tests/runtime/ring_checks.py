@@ -15,9 +15,9 @@ from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, offsets_of
 def by_its_number(ring: Tensor, into: Tensor, count: Tensor, taken: Tensor) -> None:
     """What ``ring_kernel`` does, off the memory alone."""
     done = int(count[0])
-    number, size, *_ = words = ring[done % len(ring)].view(torch.int64).tolist()
+    number, size, *_ = words = ring[done % len(ring)].tolist()
     if number == done + 1:
-        into.view(torch.int64)[:size] = torch.tensor(words[8 : 8 + size], dtype=torch.int64)
+        into[:size] = torch.tensor(words[8 : 8 + size], dtype=torch.int64)
         count.fill_(done + 1)
         taken.fill_(done + 1)
 

@@ -256,14 +256,14 @@ def test_negative_extents() -> None:
 def test_state_tensors_have_the_declared_rows_on_the_device() -> None:
     check_state("kv", [torch.zeros(4, 2), torch.zeros(4)], 4, CPU)
     wrong: list[tuple[Any, str]] = [
-        (torch.zeros(5, 2), r"kv\[1\] has shape \[5, 2\], the spec says 4 rows"),
-        (torch.tensor(1.0), r"kv\[1\] has shape \[\]"),
+        (torch.zeros(5, 2), r"kv\[1\] has shape \[5, 2\], 5 rows; the spec says 4 .*a.yaml:7"),
+        (torch.tensor(1.0), r"kv\[1\] has shape \[\], no rows; the spec says 4"),
         ([0.0] * 4, r"kv\[1\] is a list, not a tensor"),
         (torch.zeros(4, device="meta"), r"kv\[1\] is on meta, the stage is on cpu"),
     ]
     for tensor, message in wrong:
         with pytest.raises(StateError, match=message):
-            check_state("kv", [torch.zeros(4), tensor], 4, CPU)
+            check_state("kv", [torch.zeros(4), tensor], 4, CPU, "a.yaml:7")
 
 
 # ---------------------------------------------------------------- the forward

@@ -289,8 +289,8 @@ def test_the_kernel_takes_what_the_words_say(words: int) -> None:
         states = []
         for on_gpu in (False, True):
             put = torch.Tensor.cuda if on_gpu else torch.Tensor.clone
-            ring, taken = memory.view(torch.uint8), torch.zeros(1, dtype=torch.int64)
-            into = put(torch.full((20_480 * 8,), 9, dtype=torch.uint8))
+            ring, taken = memory, torch.zeros(1, dtype=torch.int64)
+            into = put(torch.full((20_480,), 9))
             count = put(torch.tensor([done]))
             if on_gpu:
                 ring, taken = ring.pin_memory(), taken.pin_memory()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 import torch
 
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
-from ppcgc.runtime.host_rows import HostRows, as_host_tensor, spread
+from ppcgc.runtime.host_rows import HostRows
+from ppcgc.runtime.host_sources import as_host_tensor, spread
 
 PADDING = -7
 
@@ -242,6 +245,22 @@ def live(*values: int) -> HostRows:
     slot = rows(len(values) + 1)
     slot.put(list(values), len(values))
     return slot
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8])
+def test_every_value_at_every_row_is_checked(dtype: torch.dtype) -> None:
+    """All rows at once, so that none hides behind its neighbours: beside the extremes, too."""
+    most, least = torch.iinfo(dtype).max, torch.iinfo(dtype).min
+    for limit in (1, 5, most):
+        odd = {one for one in (least, -1, 0, limit - 1, limit, most) if least <= one <= most}
+        for value, others, at in itertools.product(odd, {0, limit - 1, most}, range(5)):
+            values = [others] * 5
+            values[at] = value
+            slot = HostRows("x", torch.zeros(8, dtype=dtype), 0)
+            slot.put(values, 5)
+            legal = all(0 <= one < limit for one in values)
+            with nullcontext() if legal else pytest.raises(SourceError, match="slot x"):
+                slot.check_index(5, limit)
 
 
 def test_index_role() -> None:

@@ -106,8 +106,9 @@ def test_forwarded_keys_come_from_the_boundary_that_came_in() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (None, "gave a NoneType, not a tensor"),
-        ((torch.ones(2),), "gave a tuple, not a tensor"),
+        (None, r"gave a NoneType \(is its `return` missing\?\), not a tensor"),
+        ((torch.ones(2),), r"gave a tuple of 1 \(`from: result.0` under outputs .*, not a tensor"),
+        ({"b": 1, "a": 2}, r"gave a dict of \['a', 'b'\] \(`from: result.KEY` .*, not a tensor"),
         (torch.ones(3), r"gave shape \[3\], the spec says \[2\]"),
         (torch.ones(2, 1), r"gave shape \[2, 1\], the spec says \[2\]"),
         (torch.ones(2).half(), "gave torch.float16, the spec says torch.float32"),

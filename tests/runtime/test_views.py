@@ -37,6 +37,13 @@ def test_a_view_cannot_be_written() -> None:
         slots().extra = torch.tensor([3])
 
 
+@pytest.mark.parametrize("make", [slots, handed])
+def test_views_are_equal_to_themselves_alone(make: Any) -> None:
+    one, other = make(), make()
+    assert one == one and one != other  # tensors have no truth value to compare by
+    assert len({one, other, one}) == 2
+
+
 def test_hasattr_getattr_and_dir_are_answered_sanely() -> None:
     view = slots()
     assert hasattr(view, "positions")

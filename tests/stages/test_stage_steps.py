@@ -166,9 +166,9 @@ def pair(hidden: Any, residual: Any) -> Pair:
 @pytest.mark.parametrize(
     ("boundary", "message"),
     [
-        (None, "'NoneType' object has no attribute 'hidden_states'"),
-        ({"hidden_states": 1}, "'dict' object has no attribute 'hidden_states'"),
-        (SimpleNamespace(hidden_states=torch.ones(5, 3)), "no attribute 'residual'"),
+        (None, r"a NoneType without 'hidden_states'; .* toy.Boundary\(hidden_states=..., resid"),
+        ({"hidden_states": 1}, r"a dict without 'hidden_states'; .* toy.Boundary\(hidden"),
+        (SimpleNamespace(hidden_states=torch.ones(5, 3)), "a SimpleNamespace without 'residual'"),
         (pair(torch.ones(4, 3), torch.ones(3, 4)), r"\[4, 3\] on cpu, .* \[5, 3\]"),
         (pair(torch.ones(5, 3), torch.ones(5, 3)), r"boundary.residual: .*\[5, 3\].*\[3, 5\]"),
         (pair(torch.ones(5, 3).double(), torch.ones(3, 5)), "received torch.float64"),
@@ -360,7 +360,7 @@ def test_the_report_prints_a_table(toy: Any) -> None:
         "toy.prefill, only stage, layers [0, 3) of 3 on fake, buckets by tokens × requests"
     )
     assert lines[1].split() == (
-        ["bucket", "graph", "steps", "replays", "padding", "tokens", "padding", "requests"]
+        ["bucket", "graph", "operations", "replays", "padding", "tokens", "padding", "requests"]
     )
     assert lines[3].split() == ["8", "×", "4", "yes", "-", "1", "3", "2"]
     assert len({len(line) for line in lines[1:5]}) == 1

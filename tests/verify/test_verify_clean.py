@@ -13,6 +13,7 @@ from ppcgc.runtime.verification import Verdict, as_json
 
 CHECKS = [
     "ranks",
+    "choice",
     "addresses",
     "inputs",
     "purity",

@@ -25,8 +25,8 @@ FULL = os.environ.get("PPCGC_VERIFY_FAMILIES") == "full"
 
 # what cannot be checked, and why, as the report says it
 UNREAD = {
-    "qwen3_vl": {"not read again: inputs_embeds (its source is caller)"},
-    "sglang_prefill": {"not read again: input_embeds (its source is caller)"},
+    "qwen3_vl": {"not read again: inputs_embeds (live rows, its source is caller)"},
+    "sglang_prefill": {"not read again: input_embeds (live rows, its source is caller)"},
 }
 
 

@@ -11,6 +11,8 @@ from probe_family import build, caught, slot_line, subject
 from probe_model import ToyDecode, ToyPrefill
 from torch import Tensor
 
+from ppcgc.runtime import verify
+
 Load = Callable[[Any, Any, Any, Any, Any], None]
 
 
@@ -120,6 +122,22 @@ def test_a_slot_that_is_not_as_declared(spoil: Any, texts: list[str]) -> None:
     runners = build()
     loading_as(runners[0], spoil)
     caught(subject(runners), "loading", "prefill first", *texts)
+
+
+def test_a_boundary_reset_that_starts_a_row_late() -> None:
+    """Of several rows past live all but one are reset."""
+    runners = build()
+    reset = runners[1].incoming.reset
+    runners[1].incoming.reset = lambda rows, live, axes: reset(rows, live + 1, axes)
+    caught(subject(runners), "loading", "boundary.hidden_states", "old bytes")
+
+
+def test_a_slot_that_stops_the_first_steps_is_named() -> None:
+    """A stale index ends the step in some op; what it was loaded with says why."""
+    runners = build()
+    with_stale_tail(runners[0], "positions", lambda live: int(live.tokens))
+    found = verify(subject(runners))
+    assert slot_line("positions") in str(found)
 
 
 def test_a_boundary_reset_that_is_left_out() -> None:

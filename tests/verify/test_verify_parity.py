@@ -48,6 +48,13 @@ class PaddedMean(ToyPrefill):
         return hidden / hidden.shape[0]
 
 
+class BranchOnSize(ToyPrefill):
+    """From 5 to 6 rows alone is the bucket of 8 on another branch than the rows themselves."""
+
+    def extra(self, hidden: Tensor, view: Any) -> Any:
+        return torch.tanh(hidden) if hidden.shape[0] > 6 else hidden
+
+
 class PaddedCount(ToyDecode):
     def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden * view.seq_lens.numel()
@@ -62,6 +69,7 @@ class PaddedWrite(ToyPrefill):
     ("runner", "model", "what"),
     [
         ("prefill", PaddedMean, "output hidden"),
+        ("prefill", BranchOnSize, "output hidden"),
         ("decode", PaddedCount, "output hidden"),
         ("prefill", PaddedWrite, "state kv[0], rows of live tokens"),
     ],

@@ -147,7 +147,7 @@ class PrefillDenseSteps:
         return rt.Choice(PrefillDenseExtents(tokens, requests), rt.Reason.FITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillDenseOutputs:
     """What the last stage gives: live rows only."""
 

@@ -87,7 +87,7 @@ class PrefillOnDeviceSteps:
         return rt.Choice(PrefillOnDeviceExtents(tokens, requests), rt.Reason.FITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefillOnDeviceOutputs:
     """What the last stage gives: live rows only."""
 

@@ -15,7 +15,10 @@ def open_backend(device: str | torch.device) -> Backend:
 
     Raises BuildError for a device that has no backend or is not there.
     """
-    wanted = torch.device(device)
+    try:
+        wanted = torch.device(device)
+    except (RuntimeError, TypeError) as problem:  # torch's own, of a name that it does not know
+        raise BuildError(f"device {device!r}: one of cpu, cuda, cuda:N") from problem
     if wanted.type == "cpu":
         from ppcgc.runtime.backends.cpu import CpuBackend
 
@@ -23,6 +26,11 @@ def open_backend(device: str | torch.device) -> Backend:
     if wanted.type == "cuda":
         if not torch.cuda.is_available():
             raise BuildError(f"device {device}: this torch sees no CUDA device")
+        if wanted.index is not None and wanted.index >= torch.cuda.device_count():
+            raise BuildError(
+                f"device {device}: this torch sees {torch.cuda.device_count()} CUDA devices, "
+                f"the last is cuda:{torch.cuda.device_count() - 1}"
+            )
         from ppcgc.runtime.backends.cuda import CudaBackend
 
         return CudaBackend(wanted)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 import torch
 
@@ -16,8 +16,7 @@ _TORCH = Path(torch.__file__).resolve().parent
 _NOT_THE_MODEL = (str(_RUNTIME) + os.sep, str(_TORCH) + os.sep, "<")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelLine:
+class ModelLine(NamedTuple):
     """A place in the model's code."""
 
     file: str

@@ -4,7 +4,8 @@ In the order in which a rank goes through them: ``agreement`` (do all ranks mean
 ``groups``, ``transport`` and ``layout`` (one block for a boundary, received in place),
 ``capturing`` (all ranks together), ``header`` and ``channel`` (the first rank chooses),
 ``calibrating`` (which steps go eagerly), ``opening`` and ``serving`` (the pipeline, its steps),
-``outbox`` (batches in flight), ``board``, ``faults`` and ``watch`` (a rank that fails),
+``outbox`` (batches in flight), ``collectives`` and ``counting`` (ranks of one stage), ``store``,
+``board``, ``faults`` and ``watch`` (a rank that fails),
 ``microbatches`` (as a module of ``torch.distributed.pipelining``).
 """
 

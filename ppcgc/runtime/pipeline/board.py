@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TypeVar
 
 from torch.distributed import distributed_c10d as c10d
 
 from ppcgc.runtime.errors import HandOffTimeoutError, PeerError
+from ppcgc.runtime.pipeline.store import AnsweringStore, StoreGoneError
 
 GRACE = 0.5  # seconds that ranks which time out together have to say whom they waited for
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,61 +41,90 @@ def step_name(step: int) -> str:
 class Board:
     """One pipeline's part of a store. ``timeout`` in seconds bounds every wait for a value.
 
-    ``rank`` and ``members`` are numbers in the world.
+    ``rank`` and ``members`` are numbers in the world; ``host`` is the rank that keeps the store,
+    None where that is not known.
     """
 
     def __init__(
-        self, store: c10d.Store, name: str, *, rank: int, members: Sequence[int], timeout: float
+        self,
+        store: c10d.Store,
+        name: str,
+        *,
+        rank: int,
+        members: Sequence[int],
+        timeout: float,
+        host: int | None = None,
     ) -> None:
         self.rank, self.members, self.timeout = rank, tuple(members), timeout
-        self._store = c10d.PrefixStore(name, store)
+        self._store = AnsweringStore(store, name, host=host, limit=timeout)
         self._turn = 0
 
-    def exchange(self, what: str, value: str) -> list[str]:
+    def exchange(self, what: str, value: str, *, step: int = -1) -> list[str]:
         """Everybody's value, by ``members``; no rank goes on before all have given theirs.
 
-        Raises PeerError for a failure on the board, HandOffTimeoutError naming the first rank
-        that gave nothing in time.
+        Raises PeerError for a failure on the board, HandOffTimeoutError naming the rank that keeps
+        the others waiting: ``timeout`` seconds after the rank before it came, or anything moved.
         """
-        return self._asked(lambda: self._exchange(what, value))
+        try:
+            return self._exchange(what, value, step)
+        except StoreGoneError as gone:
+            others = [rank for rank in self.members if rank != self.rank]
+            raise self.lost(gone, step, f"waited for {what}", (others or [self.rank])[0]) from gone
 
-    def _exchange(self, what: str, value: str) -> list[str]:
+    def _exchange(self, what: str, value: str, step: int) -> list[str]:
         turn, self._turn = self._turn, self._turn + 1
-        self._store.set(f"{turn}/{self.rank}", value)
-        deadline = time.monotonic() + self.timeout
-        values = [self._value(f"{turn}/{rank}", rank, what, deadline) for rank in self.members]
+        keys = {rank: f"{turn}/{rank}" for rank in self.members}
+        self._store.set(keys[self.rank], value)
+        for rank, key in keys.items():
+            self._wait_for(key, rank, what, step)
+        values = self._store.get(*keys.values())
         if turn:  # whoever is here has read every value of the turn before
-            self._store.delete_key(f"{turn - 1}/{self.rank}")
+            self._store.delete(f"{turn - 1}/{self.rank}")
         return values
 
-    def _value(self, key: str, rank: int, what: str, deadline: float) -> str:
-        pause = 0.0005
-        while not self._store.check([key]):
+    def moved(self) -> None:
+        """Tell those who wait in an exchange that this rank is not there yet, but goes on.
+
+        Note [what is in flight comes first]
+            At the end the first ranks may be several batches ahead of the last one. Each rank
+            waits for the next to take what it sent, one after the other, and says so here; else
+            the first would give up a slow rank that no neighbour gives up.
+        """
+        self._store.count("moves", 1)
+
+    def _wait_for(self, key: str, rank: int, what: str, step: int) -> None:
+        pause, seen, now = 0.0005, 0, time.monotonic()
+        look, deadline = now + self.timeout / 10, now + self.timeout
+        while not self._store.there(key):
             self.raise_failure()
-            if time.monotonic() > deadline:
-                failure = Failure(
-                    rank=rank,
-                    step=-1,
-                    what=f"gave no {what} within {self.timeout:g} s",
-                    late=True,
-                )
-                raise self.publish(failure).error()
+            now = time.monotonic()
+            if now > look:
+                moves, look = self._store.count("moves", 0), now + self.timeout / 10
+                if moves != seen:
+                    seen, deadline = moves, now + self.timeout
+            if now > deadline:
+                raise self._late(rank, what, step)
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
-        value: str = self._store.get(key).decode()
-        return value
+
+    def _late(self, rank: int, what: str, step: int) -> PeerError:
+        blamed = self.culprit(rank)
+        detail = f"gave no {what} within {self.timeout:g} s"
+        if blamed != rank:
+            detail = f"rank {rank}, which waits for it, {detail}"
+        return self.publish(Failure(rank=blamed, step=step, what=detail, late=True)).error()
 
     def publish(self, failure: Failure) -> Failure:
         """Put a failure on the board unless there is one; the one that stands there."""
-        text = json.dumps(asdict(failure))
-        first = self._asked(lambda: self._store.compare_set("failure", "", text))
-        return Failure(**json.loads(first.decode()))
+        first = self._store.first("failure", json.dumps(asdict(failure)))
+        return Failure(**json.loads(first))
 
     def failure(self) -> Failure | None:
         """The failure on the board."""
-        if not self._asked(lambda: self._store.check(["failure"])):
+        if not self._store.there("failure"):
             return None
-        return Failure(**json.loads(self._store.get("failure").decode()))
+        (text,) = self._store.get("failure")
+        return Failure(**json.loads(text))
 
     def raise_failure(self) -> None:
         """Raises PeerError when another rank has failed."""
@@ -111,12 +138,12 @@ class Board:
         Ranks that time out together say so; the one that they wait for and that says nothing is
         at fault. Takes GRACE seconds.
         """
-        self._asked(lambda: self._store.set(f"waiting/{self.rank}", str(peer)))
+        self._store.set(f"waiting/{self.rank}", str(peer))
         time.sleep(GRACE)
         blamed, seen = peer, {self.rank}
-        while blamed not in seen and self._store.check([f"waiting/{blamed}"]):
+        while blamed not in seen and self._store.there(f"waiting/{blamed}"):
             seen.add(blamed)
-            blamed = int(self._store.get(f"waiting/{blamed}"))
+            blamed = int(*self._store.get(f"waiting/{blamed}"))
         return peer if blamed in seen else blamed
 
     def silent(self, peers: Sequence[int]) -> int:
@@ -124,24 +151,15 @@ class Board:
 
         Those that were there wait as well, and say so. Takes GRACE seconds.
         """
-        self._asked(lambda: self._store.set(f"waiting/{self.rank}", str(peers[0])))
+        self._store.set(f"waiting/{self.rank}", str(peers[0]))
         time.sleep(GRACE)
-        silent = [peer for peer in peers if not self._store.check([f"waiting/{peer}"])]
+        silent = [peer for peer in peers if not self._store.there(f"waiting/{peer}")]
         return (silent or list(peers))[0]
 
-    def _asked(self, question: Callable[[], T]) -> T:
-        try:
-            return question()
-        except PeerError:
-            raise
-        except RuntimeError as problem:  # what a store raises whose host is gone
-            raise PeerError(
-                f"the store of the process group does not answer ({problem}); the process that "
-                "hosts it is gone: rank 0, where no launcher does"
-            ) from problem
+    def lost(self, gone: StoreGoneError, step: int, doing: str, peer: int) -> PeerError:
+        """What a rank knows without the store: its host is gone, or else ``peer``, and the store.
 
-
-def own_store() -> c10d.Store:
-    """The store that ``init_process_group`` made; torch's own libraries get it in this way."""
-    store: c10d.Store = c10d._get_default_store()
-    return store
+        ``doing`` is what this rank did.
+        """
+        what = f"rank {self.rank} {doing}, and {gone}"
+        return Failure(rank=peer if gone.host is None else gone.host, step=step, what=what).error()

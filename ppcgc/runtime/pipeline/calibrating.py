@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from ppcgc.runtime.calibrate import Clock, Progress, StreamClock, counters_kept, measure
+from ppcgc.runtime.calibrating import Clock, Progress, StreamClock, counters_kept, measure
 from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.pipeline.agreement import disagreement
 from ppcgc.runtime.pipeline.board import Board

@@ -14,11 +14,12 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-from ppcgc.runtime.capture import AnyBucket, Progress, in_order, label, record, warm_up
+from ppcgc.runtime.capturing import AnyBucket, Progress, in_order, label, record, warm_up
 from ppcgc.runtime.collecting import garbage_held
 from ppcgc.runtime.compiling import first_to_compile, prepare
 from ppcgc.runtime.errors import CaptureError, GraphRequiredError, PeerError
 from ppcgc.runtime.pipeline.board import Board
+from ppcgc.runtime.pipeline.counting import Counting
 from ppcgc.runtime.pipeline.handoff import AnyRunner
 from ppcgc.runtime.sharing import share as share_memory
 
@@ -32,6 +33,7 @@ def capture_together(
     board: Board,
     body: Body,
     watched: Watched = lambda step, what: nullcontext(),
+    counting: Counting | None = None,
     *,
     order: str = "descending",
     share: bool = False,
@@ -40,9 +42,10 @@ def capture_together(
     """Warm up and capture every bucket; the dropped ones, by label without the place, and why.
 
     ``body`` gives the region to capture, ``watched`` makes errors of a collective tell who was
-    not there. Raises on every rank: the error of the model or of
-    ppcgc where it happened, PeerError elsewhere; CaptureError when a runner has no bucket left,
-    GraphRequiredError when it may not do without one.
+    not there, ``counting`` compares how many the ranks took part in. Raises on every rank: the
+    error of the model or of ppcgc where it happened, PeerError elsewhere; DisagreementError for
+    captures of unequally many; CaptureError when a runner has no bucket left, GraphRequiredError
+    when it may not do without one.
     """
 
     def capture(runner: AnyRunner, bucket: AnyBucket) -> None:
@@ -65,12 +68,13 @@ def capture_together(
             prepare(runners, None)
             for runner in runners:
                 if runner.compiled is not None:
-                    _together(board, runner, first_to_compile(runner), "compile", progress, warm)
+                    one = first_to_compile(runner)
+                    _together(board, counting, runner, one, "compile", progress, warm)
             for runner, bucket in in_order(runners, order):
-                _together(board, runner, bucket, "warm up", progress, warm)
+                _together(board, counting, runner, bucket, "warm up", progress, warm)
             for runner, bucket in in_order(runners, order):
                 if bucket.padded not in runner.dropped:
-                    _together(board, runner, bucket, "capture", progress, capture)
+                    _together(board, counting, runner, bucket, "capture", progress, capture)
         _check_left(runners)
     except BaseException:
         for runner in runners:
@@ -87,6 +91,7 @@ def capture_together(
 
 def _together(
     board: Board,
+    counting: Counting | None,
     runner: AnyRunner,
     bucket: AnyBucket,
     doing: str,
@@ -96,6 +101,7 @@ def _together(
     if progress is not None:
         progress(f"{doing} {label(runner, bucket)}")
     problem: Exception | None = None
+    before = counting.now() if counting else {}
     try:
         act(runner, bucket)
     except PeerError:
@@ -104,14 +110,20 @@ def _together(
         problem = error
     kind = GOOD if problem is None else DROP if isinstance(problem, CaptureError) else FATAL
     text = "" if problem is None else f"{type(problem).__name__}: {problem}"
-    votes = board.exchange(f"vote on {runner.runner} {bucket.padded}", json.dumps([kind, text]))
-    for rank, (vote, why) in zip(board.members, map(json.loads, votes), strict=True):
+    calls = counting.since(before) if counting else {}
+    own = json.dumps([kind, text, calls])
+    texts = board.exchange(f"vote on {runner.runner} {bucket.padded}", own)
+    votes = dict(zip(board.members, map(json.loads, texts), strict=True))
+    for rank, (vote, why, _) in votes.items():
         if vote == FATAL:
             if problem is not None:
                 raise problem
             raise PeerError(f"rank {rank} could not {doing} {runner.runner} {bucket.padded}: {why}")
         if vote == DROP and bucket.padded not in runner.dropped:
             runner.drop(bucket.padded, f"rank {rank}: {why}")
+    if counting and bucket.padded not in runner.dropped:
+        took = {rank: theirs for rank, (_, _, theirs) in votes.items()}
+        counting.compare_known(f"{doing} {label(runner, bucket)}", took, trial=doing != "capture")
 
 
 def _check_left(runners: Sequence[AnyRunner]) -> None:

@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from ppcgc.runtime.errors import PeerError
 from ppcgc.runtime.pipeline.board import Board, Failure
+from ppcgc.runtime.pipeline.store import StoreGoneError
 from ppcgc.runtime.pipeline.watch import MARGIN, Watch, Watched
 
 # Note [a failure cascades]
@@ -23,7 +24,8 @@ from ppcgc.runtime.pipeline.watch import MARGIN, Watch, Watched
 class Faults:
     """Turns what a wait raises into an error that names the rank and the step.
 
-    A wait ends within ``timeout`` seconds, and GRACE more to find out who is at fault.
+    A wait ends within ``timeout`` seconds, and GRACE more to find out who is at fault; or within
+    twice as long, where the store has stopped with the process that hosts it.
     """
 
     def __init__(self, board: Board, timeout: float) -> None:
@@ -102,21 +104,26 @@ class Faults:
 
     def verdict(self, *, peer: int, step: int, what: str, late: bool, why: str) -> PeerError:
         """The failure that stands on the board, or a new one of the rank that is at fault."""
-        known = self.board.failure()
-        if known is None:
-            failure = self._of(peer, step, what, late=late, why=why)
-            known = self.board.publish(failure)
+        try:
+            known = self.board.failure()
+            if known is None:
+                known = self.board.publish(self._of(peer, step, what, late=late, why=why))
+        except StoreGoneError as gone:
+            return self.board.lost(gone, step, f"waited for {what} of rank {peer}", peer)
         return known.error()
 
     def absent(
         self, peers: Sequence[int], *, step: int, what: str, late: bool, why: str
     ) -> PeerError:
         """As ``verdict``, where any of ``peers`` may be the one that was waited for."""
-        known = self.board.failure()
-        if known is None:
-            rank = self.board.silent(peers)
-            detail = f"rank {self.board.rank} waited for it in {what} ({why})"
-            known = self.board.publish(Failure(rank=rank, step=step, what=detail, late=late))
+        try:
+            known = self.board.failure()
+            if known is None:
+                rank = self.board.silent(peers)
+                detail = f"rank {self.board.rank} waited for it in {what} ({why})"
+                known = self.board.publish(Failure(rank=rank, step=step, what=detail, late=late))
+        except StoreGoneError as gone:
+            return self.board.lost(gone, step, f"waited in {what} ({why})", peers[0])
         return known.error()
 
     def _of(self, peer: int, step: int, what: str, *, late: bool, why: str) -> Failure:

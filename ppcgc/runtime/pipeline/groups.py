@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
-from ppcgc.runtime.errors import BuildError, PeerError
+from ppcgc.runtime.errors import BuildError
+from ppcgc.runtime.pipeline.faults import Faults, reason_of
 
 if TYPE_CHECKING:
     from ppcgc.runtime.pipeline.team import Team
@@ -103,55 +105,62 @@ class Groups:
 
 
 def open_groups(
+    mine: Groups,
     teams: Sequence[Team],
     device: torch.device,
-    timeout: float,
+    faults: Faults,
     *,
     captured: bool,
     scattered: bool,
-) -> Groups:
-    """Make the groups of every team, in one order on all ranks of the world; keep our own.
+) -> None:
+    """Make the groups of every team, in one order on all ranks of the world; ``mine`` keeps ours.
 
     ``captured`` asks for a second group on each edge, ``scattered`` for one of the ranks of tp of
-    each stage. Raises PeerError when a rank does not come, or is gone.
+    each stage. Raises PeerError kinds.
     """
     backend = "nccl" if device.type == "cuda" else "gloo"
-    limit = timedelta(seconds=timeout)
-    me, mine = dist.get_rank(), Groups()
+    me = dist.get_rank()
     for team in teams:
-        control = _new(list(team.ranks), "gloo", limit)
+        control = _new(list(team.ranks), "gloo", faults)
         if me in team.ranks:
             mine.control = control
         for lane in team.lanes:
             for pair in pairwise(lane):
-                group = _new(list(pair), backend, limit)
-                inside = _new(list(pair), backend, limit) if captured else None
+                group = _new(list(pair), backend, faults)
+                inside = _new(list(pair), backend, faults) if captured else None
                 if pair[0] == me:
                     mine.outgoing = Edge(group=group, captured=inside, peer=pair[1])
                 if pair[1] == me:
                     mine.incoming = Edge(group=group, captured=inside, peer=pair[0])
         for ranks in team.of_tp() if scattered else ():
-            joining = _new(list(ranks), backend, limit)
+            joining = _new(list(ranks), backend, faults)
             if me in ranks:
                 mine.joining = joining
         if len(team.firsts) > 1:
-            firsts = _new(list(team.firsts), "gloo", limit)
+            firsts = _new(list(team.firsts), "gloo", faults)
             if me in team.firsts:
                 mine.firsts = firsts
-    return mine
 
 
-def _new(ranks: list[int], backend: str, limit: timedelta) -> Group:
-    if backend == "nccl":
-        limit = max(10 * limit, timedelta(minutes=10))
+def _new(ranks: list[int], backend: str, faults: Faults) -> Group:
+    """A group whose making ends within the timeout; those of NCCL wait longer afterwards."""
+    limit = timedelta(seconds=faults.timeout)
     try:
         with nccl_leaves_errors_to_us():
-            return dist.new_group(ranks, backend=backend, timeout=limit)
+            group = dist.new_group(ranks, backend=backend, timeout=limit)
     except RuntimeError as problem:
-        raise PeerError(
-            f"no process group of the ranks {ranks} of the world ({problem}): one of the world's "
-            "ranks is gone, or makes other groups"
+        why, me = reason_of(problem), dist.get_rank()
+        waited_for = ranks if me in ranks else faults.board.members  # TORCH_DIST_INIT_BARRIER=1
+        raise faults.absent(
+            [rank for rank in waited_for if rank != me],
+            step=-1,
+            what=f"the making of a process group of ranks {ranks}",
+            late="timeout" in why.lower() or "timed out" in why.lower(),
+            why=why,
         ) from problem
+    if backend == "nccl" and dist.get_rank() in ranks:
+        c10d._set_pg_timeout(max(10 * limit, timedelta(minutes=10)), group)
+    return group
 
 
 @contextmanager

@@ -9,6 +9,12 @@ Note [shapes are given, never inferred]
     Without shapes on every stage, a schedule calls the module once more on uninitialised memory
     to learn them, which would write garbage into a KV cache; and rows that do not divide evenly
     come back stale, without an error. So all microbatches have the same rows, given beforehand.
+
+Note [parts have one shape too]
+    Of a boundary that is split over ranks of tp each rank hands on its own part. Parts differ from
+    rank to rank, but with the same rows in all microbatches not from one to the next. They are cut
+    as the bucket cuts them, so the step of every rank must replay that bucket; an eager step cuts
+    the rows elsewhere, and is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +26,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ppcgc.runtime.arena import DeviceArena
 from ppcgc.runtime.errors import MicrobatchError
+from ppcgc.runtime.parallel import ALONE
 from ppcgc.runtime.pipeline.handoff import AnyRunner
 from ppcgc.runtime.pipeline.layout import layout_of
 from ppcgc.runtime.stage_kinds import LaterStage
@@ -46,20 +52,26 @@ class Microbatched(nn.Module):
             raise MicrobatchError(
                 f"{runner}: rows by axis {dict(rows)}; give {', '.join(kind._fields)}"
             ) from problem
-        if runner.outputs.split or (isinstance(runner, LaterStage) and runner.incoming.split):
-            raise MicrobatchError(
-                f"{runner}: its boundary is split over ranks of tp, whose live rows are no equal "
-                "parts; a schedule has one shape for all: hand it over with a `Pipeline`"
-            )
         self._batches: list[Any] = []
         self._next = 0
-        self._takes = (
-            layout_of(runner.incoming.table(self.rows)) if isinstance(runner, LaterStage) else ()
-        )
-        self._slots = [
-            runner.outputs.buffers(DeviceArena(runner.device), self.rows, self.rows)
-            for _ in range(n)
-        ]
+        self._padded = runner.choose(self.rows).padded
+        split, self._takes = bool(runner.outputs.split), layout_of(())
+        if isinstance(runner, LaterStage):
+            split = split or bool(runner.incoming.split)
+            self._takes = layout_of(runner.incoming.in_step(self.rows, self._padded))
+        self._split = split and getattr(runner.dims, "tp", ALONE).size > 1
+        self._slots = [self._slot() for _ in range(n)]
+
+    def _slot(self) -> Any:
+        """Memory of its own for what one microbatch gives."""
+        outputs, device = self.runner.outputs, self.runner.device
+        with torch.inference_mode(False):  # schedules run in and out of it
+            return outputs.held(
+                {
+                    info.name: torch.zeros(info.shape, dtype=info.dtype, device=device)
+                    for info in outputs.in_step(self.rows, self._padded)
+                }
+            )
 
     def load(self, batches: Sequence[Any]) -> None:
         """The batches of the next run of the schedule, one a microbatch, in order.
@@ -109,11 +121,22 @@ class Microbatched(nn.Module):
             )
         self._next += 1
         outputs = self._run(self._batches[number], received)
+        self._check_path(number)
         slot = self._slots[number]
         for kept, made in zip(_tensors(slot), _tensors(outputs), strict=True):
             kept.copy_(made)
         kept_all = tuple(_tensors(slot))
         return kept_all[0] if len(kept_all) == 1 else kept_all
+
+    def _check_path(self, number: int) -> None:
+        """See Note [parts have one shape too]."""
+        taken = self.runner.last_step
+        if self._split and taken is not None and taken.choice.padded != self._padded:
+            raise MicrobatchError(
+                f"{self.runner}: microbatch {number} ran as {taken}; its boundary is split over "
+                f"ranks of tp and was shaped for bucket {self._padded}, which every microbatch "
+                "must replay: capture that bucket on all ranks, or hand over with a `Pipeline`"
+            )
 
     def _run(self, batch: Any, received: tuple[Tensor, ...]) -> Any:
         runner: Any = self.runner

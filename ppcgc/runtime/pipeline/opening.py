@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
 
@@ -12,15 +13,17 @@ from torch.distributed import distributed_c10d as c10d
 
 from ppcgc.runtime.errors import AgreementError, BuildError, NotCapturedError, PeerError
 from ppcgc.runtime.pipeline.agreement import agree, terms_of
-from ppcgc.runtime.pipeline.board import Board, Failure, own_store
+from ppcgc.runtime.pipeline.board import Board, Failure
 from ppcgc.runtime.pipeline.channel import HeaderChannel
 from ppcgc.runtime.pipeline.collectives import Collectives, groups_of
+from ppcgc.runtime.pipeline.counting import Counting
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Groups, aborts, open_groups, own_lane
 from ppcgc.runtime.pipeline.handoff import AnyRunner, HandOff
 from ppcgc.runtime.pipeline.outbox import Outbox
 from ppcgc.runtime.pipeline.shared_choice import SharedChoice
 from ppcgc.runtime.pipeline.steps import Steps
+from ppcgc.runtime.pipeline.store import host_of_own, own_store
 from ppcgc.runtime.pipeline.team import find_teams, spot_of
 from ppcgc.runtime.pipeline.transport import (
     Transport,
@@ -57,9 +60,15 @@ class OpenPipeline:
         self._device = runners[0].device
         self._numbers = {runner.runner: number for number, runner in enumerate(runners)}
         self._names = [transport or runner.transport for runner in runners]
-        me, store, name = lane.ranks[lane.stage], store or own_store(), f"ppcgc/{next(_opened)}"
+        me, name = lane.ranks[lane.stage], f"ppcgc/{next(_opened)}"
+        host = host_of_own() if store is None else None
         world = range(sum(map(len, lanes or [lane.ranks])))
-        self._board = Board(store, name, rank=me, members=world, timeout=timeout)
+
+        def board(name: str, members: Sequence[int]) -> Board:
+            kept = store or own_store()
+            return Board(kept, name, rank=me, members=members, timeout=timeout, host=host)
+
+        self._board = board(name, world)
         self._faults = Faults(self._board, timeout)
         self._groups = Groups()
         self._break_off = BreakOff()
@@ -70,8 +79,7 @@ class OpenPipeline:
             number, team = next((n, t) for n, t in enumerate(teams) if t.own is not None)
             self._team = team
             if len(teams) > 1:
-                name, members = f"{name}/{number}", team.ranks
-                self._board = Board(store, name, rank=me, members=members, timeout=timeout)
+                self._board = board(f"{name}/{number}", team.ranks)
                 self._faults = Faults(self._board, timeout)
             self._handoffs = [HandOff(runner) for runner in runners]
             for runner in runners:
@@ -80,10 +88,11 @@ class OpenPipeline:
             scattered = check_scattered(self._handoffs, self._names)
             terms = terms_of(self._handoffs, self._names)
             self.fingerprint = agree(self._board, terms, team.lanes)
-            self._groups = open_groups(
+            open_groups(
+                self._groups,
                 teams,
                 self._device,
-                timeout,
+                self._faults,
                 captured="captured" in self._names,
                 scattered=scattered,
             )
@@ -119,8 +128,11 @@ class OpenPipeline:
             columns=columns,
             ahead=in_flight,
         )
+        groups = groups_of(self._runners[0].dims)
+        together = (me, *team.meets)
+        self._counting = Counting(groups, together, self._groups.control, self._faults)
         self._collectives = Collectives(
-            groups_of(self._runners[0].dims),
+            groups,
             self._groups.joining,
             team.meets,
             self._faults,
@@ -134,6 +146,7 @@ class OpenPipeline:
             rank=me,
             first=team.first,
             collectives=self._collectives,
+            counting=self._counting,
             shared=shared,
             last=self.rank == self.size - 1,
             handoffs=self._handoffs,
@@ -166,7 +179,7 @@ class OpenPipeline:
 
     def _give_up(self, problem: BaseException) -> None:
         """Say why on the board and let go: see Note [a failure cascades] in ``faults``."""
-        text = f"{type(problem).__name__}: {problem}"
+        text = f"{type(problem).__name__}: {problem}".removesuffix(": ")
         self._failed = str(problem) if isinstance(problem, PeerError) else text
         if not isinstance(problem, PeerError | AgreementError):  # an agreement fails on all alike
             own = Failure(rank=self._board.rank, step=self.step, what=text.splitlines()[0])
@@ -175,37 +188,64 @@ class OpenPipeline:
         self._let_go()
 
     def _let_go(self) -> None:
+        """All of it, whatever one part of it raises."""
         # Note [graphs close before NCCL]: a graph may hold messages of a communicator.
         failed = self._failed is not None
         if failed:
             self._break_off.start()  # see Note [graphs and communicators let go together]
-        for runner in self._runners:
-            with suppress(*([RuntimeError] if failed else [])):  # of a CUDA context that is lost
-                runner.close()
-        if self._connected:
-            self._channel.drop()
-            self._outbox.drop()
-        self._faults.end_watch()
+        with ExitStack() as last_first:
+            last_first.callback(self._close_groups)
+            last_first.callback(self._faults.end_watch)
+            if self._connected:
+                last_first.callback(self._outbox.drop)
+                last_first.callback(self._channel.drop)
+            for runner in reversed(self._runners):
+                if failed:  # of a CUDA context that is lost
+                    last_first.enter_context(suppress(RuntimeError))
+                last_first.callback(runner.close)
+
+    def _close_groups(self) -> None:
         if self._break_off.finished(self._board.timeout):
             self._groups.close()
 
     def close(self) -> None:
-        """Finish what is under way, close graphs, then groups. Idempotent, and never raises
-        for a rank that failed: every wait in it ends within the timeout."""
+        """Finish what is under way, close graphs, then groups. Idempotent.
+
+        Every wait in it ends within the timeout. A rank that failed meanwhile is a warning here,
+        and raised where a ``with`` block ends that went well; DisagreementError where the others
+        have steps that this rank has not.
+        """
+        problem = self._closed_with()
+        if problem is not None:
+            warnings.warn(f"the pipeline closed after: {problem}", stacklevel=2)
+
+    def _closed_with(self) -> PeerError | None:
+        """Close, and the failure of another rank that shows only now."""
         if self._closed:
-            return
+            return None
         self._closed = True
         if self._failed is not None:
-            return
+            return None
         try:
             self._faults.check()
-            self._outbox.settle(on_host=True)
-            self._channel.settle()
-            self._drain()
-            self._board.exchange("end of the pipeline", "close")
-        except PeerError as problem:
-            self._failed = str(problem)
+            if self._connected:
+                self._end("end of the pipeline", drain=True)
+        except BaseException as problem:
+            self._give_up(problem)
+            if isinstance(problem, PeerError):
+                return problem
+            raise
         self._let_go()
+        return None
+
+    def _end(self, what: str, *, drain: bool = False) -> None:
+        """Meet all ranks behind the same last step. Raises PeerError kinds, DisagreementError."""
+        self._steps.end()
+        self._outbox.settle(on_host=True, moved=self._board.moved)
+        self._channel.settle()
+        if drain:
+            self._drain()
+        self._board.exchange(what, "end", step=self.step)
 
     def _drain(self) -> None:
         """Wait for what is queued on the GPU. Raises PeerError kinds."""
@@ -225,4 +265,6 @@ class OpenPipeline:
     ) -> None:
         if problem is not None and self._failed is None and not self._closed:
             self._give_up(problem)
-        self.close()
+        late = self._closed_with()
+        if late is not None:
+            raise late

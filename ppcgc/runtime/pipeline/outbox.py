@@ -9,6 +9,8 @@ Note [a send reads until it is done]
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -58,12 +60,19 @@ class Outbox:
         for transfer, _ in under_way:
             transfer.wait()
 
-    def settle(self, *, on_host: bool = False) -> None:
-        """Wait for all sends; ``on_host`` until they have really gone."""
-        for turn, under_way in enumerate(self._sends):
-            for transfer, _ in under_way if on_host else ():
+    def settle(self, *, on_host: bool = False, moved: Callable[[], None] = lambda: None) -> None:
+        """Wait for all sends, the oldest first; ``on_host`` until they have really gone.
+
+        The next rank takes them in this order, so each wait begins where the one before ended;
+        ``moved`` is called in between.
+        """
+        for later in range(1, len(self._sends) + 1):
+            turn = (self._turn + later) % len(self._sends)
+            for transfer, _ in self._sends[turn] if on_host else ():
                 transfer.confirm()
-            self._settle(turn)
+            if self._sends[turn]:
+                self._settle(turn)
+                moved()
 
     def drop(self) -> None:
         """Forget what is under way: see Note [a failure cascades] in ``faults``."""

@@ -12,14 +12,13 @@ from typing import Any
 
 import torch
 
-from ppcgc.runtime.calibrate import Clock
-from ppcgc.runtime.capture import AnyBucket, Progress
+from ppcgc.runtime.calibrating import Clock
+from ppcgc.runtime.capturing import AnyBucket, Progress
 from ppcgc.runtime.crossover import Crossover
 from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.pipeline.calibrating import RanksClock, agree_on_kept, calibrate_together
 from ppcgc.runtime.pipeline.capturing import capture_together
 from ppcgc.runtime.pipeline.handoff import AnyRunner
-from ppcgc.runtime.pipeline.header import Header, Path
 from ppcgc.runtime.pipeline.opening import OpenPipeline
 from ppcgc.runtime.pipeline.report import PipelineReport, environment
 from ppcgc.runtime.pipeline.steps import Refused, part
@@ -31,7 +30,8 @@ class Pipeline(OpenPipeline):
     ``runners`` are this stage's own, built with the same names in the same order on all ranks.
     ``transport`` overrides what their spec declares; ``in_flight`` batches may be on their way
     to the next rank; every wait for another rank ends within ``timeout`` seconds (and some half a
-    second more to find out who is at fault). On GPUs a hand-off that has not happened a second
+    second more to find out who is at fault; as long again where the process that hosts the store
+    of the process group has stopped). On GPUs a hand-off that has not happened a second
     after that ends the pipeline too, wherever the host is then (see ``watch``). ``lanes`` are lists
     of ranks, one for each pipeline of the world, in the order of their stages: one pipeline of all
     ranks by default. Where the runners were built for ranks of tp or dp, each of these has its own
@@ -63,6 +63,7 @@ class Pipeline(OpenPipeline):
                 self._board,
                 self._body,
                 self._collectives.watched,
+                self._counting,
                 share=share,
                 progress=progress,
             )
@@ -124,6 +125,7 @@ class Pipeline(OpenPipeline):
     def run(self, runner: str, batch: Any) -> Any:
         """One step of a runner, on all ranks with the same batch.
 
+        Its live counts are compared with the first rank's; other values of the same counts are not.
         Returns the outputs on the last rank (valid as long as the spec's ``keep`` says), None on
         the others, which may be ahead. A batch that the first rank refuses raises its error
         there and StepRefusedError elsewhere, and the next step may follow. Any other error ends
@@ -154,23 +156,15 @@ class Pipeline(OpenPipeline):
 
         Yields what ``run`` returns. Ranks work on different batches at once: each goes on as soon
         as its boundary is on its way. At the end all ranks wait for each other, so that none
-        believes in outputs that a later rank never made.
+        believes in outputs that a later rank never made: DisagreementError for a rank that has
+        another number of steps.
         """
         for runner, batch in steps:
             yield self.run(runner, batch)
-        self._end()
-
-    def _end(self) -> None:
         self._ready()
         try:
             self._faults.check()
-            self._outbox.settle(on_host=True)
-            if self._steps.leads:
-                self._channel.send(Header(step=self.step, runner=0, path=Path.END))
-            else:
-                self._steps.agreed(self._channel.receive(self.step), None)
-            self._channel.settle()
-            self._board.exchange("end of the stream", "end")
+            self._end("end of the stream")
         except BaseException as problem:
             self._give_up(problem)
             raise
@@ -187,7 +181,7 @@ class Pipeline(OpenPipeline):
         self._ready()
         self._outbox.settle(on_host=True)
         self._channel.settle()
-        return self._board.exchange(what, text)
+        return self._board.exchange(what, text, step=self.step)
 
     def report(self) -> PipelineReport:
         """What this rank holds and did, the dropped buckets of all ranks among it."""

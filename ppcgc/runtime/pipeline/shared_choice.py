@@ -72,14 +72,28 @@ class SharedChoice:
                 return Choice(None, header.reason, f"of rank {rank}")
         return choice
 
-    def _check(self, own: Header, rank: int, other: Header) -> None:
-        runner, here = self._runners[own.runner], self._faults.board.rank
-        if (other.step, other.runner) != (own.step, own.runner):
-            theirs = self._runners[other.runner].runner
+    def end(self, step: int) -> None:
+        """Raises DisagreementError unless all of them end here, PeerError kinds."""
+        own = Header(step=step, runner=0, path=Path.END)
+        for rank, header in self._exchange(own).items():
+            self._check_place(own, rank, header)
+
+    def _check_place(self, own: Header, rank: int, other: Header) -> None:
+        here, theirs = self._place(own), self._place(other)
+        if here != theirs:
             raise DisagreementError(
-                f"step {own.step} of {runner.runner} on rank {here}, step {other.step} of {theirs} "
-                f"on rank {rank}; call the ranks of dp with as many batches, in the same order"
+                f"{here} on rank {self._faults.board.rank}, {theirs} on rank {rank}; call the "
+                "ranks of dp with as many batches, in the same order"
             )
+
+    def _place(self, header: Header) -> str:
+        if header.path is Path.END:
+            return f"the end before step {header.step}"
+        return f"step {header.step} of {self._runners[header.runner].runner}"
+
+    def _check(self, own: Header, rank: int, other: Header) -> None:
+        self._check_place(own, rank, other)
+        runner, here = self._runners[own.runner], self._faults.board.rank
         for column, group in runner.groups.items():
             at = runner.columns.index(column)
             if group.over == "dp" and other.live and other.live[at] != own.live[at]:

@@ -14,9 +14,11 @@ from ppcgc.runtime.errors import (
     SourceError,
     StepRefusedError,
 )
+from ppcgc.runtime.missing_reads import read_by_step
 from ppcgc.runtime.pipeline.channel import HeaderChannel
 from ppcgc.runtime.pipeline.collectives import Collectives
-from ppcgc.runtime.pipeline.handoff import HandOff, Side
+from ppcgc.runtime.pipeline.counting import Counting
+from ppcgc.runtime.pipeline.handoff import AnyRunner, HandOff, Side
 from ppcgc.runtime.pipeline.header import Header, Path
 from ppcgc.runtime.pipeline.layout import Wire
 from ppcgc.runtime.pipeline.outbox import Outbox
@@ -54,13 +56,14 @@ class Steps:
         incoming: Tensor | None,
         outgoing: Tensor | None,
         collectives: Collectives,
+        counting: Counting,
         shared: SharedChoice | None,
     ) -> None:
         self.rank, self.first, self.last = rank, first, last
         self.handoffs, self.transports, self.messages = handoffs, transports, messages
         self.channel, self.outbox = channel, outbox
         self.incoming, self.outgoing = incoming, outgoing
-        self.collectives, self.shared = collectives, shared
+        self.collectives, self.counting, self.shared = collectives, counting, shared
         self.step = 0
 
     def run(self, number: int, batch: Any) -> Any:
@@ -94,8 +97,7 @@ class Steps:
             )
         )
         self.outbox.before_step()
-        with self.collectives.watched(self.step):
-            outputs = runner.finish(begun)
+        outputs = self._finished(runner, begun, choice)
         if choice.padded is not None:
             self.transports[number].replayed(self.step)
         self.collectives.queued(self.step)
@@ -135,6 +137,21 @@ class Steps:
         self._check_batch(number, batch, live, choice)
         return self._take_and_run(number, batch, live, choice)
 
+    def end(self) -> None:
+        """All ranks end here. Raises DisagreementError where another is at a step, PeerError kinds.
+
+        Note [the end is said like a step]
+            The first rank says it in a header. So a rank that ends while the others go on, or goes
+            on while they end, finds out there, and not after a timeout that another might be
+            blamed for.
+        """
+        if not self.leads:
+            self.agreed(self.channel.receive(self.step), None)
+            return
+        if self.shared is not None:
+            self.shared.end(self.step)
+        self.channel.send(Header(step=self.step, runner=0, path=Path.END))
+
     def agreed(self, header: Header, number: int | None) -> None:
         """Raises DisagreementError unless this rank is about to do what the header says.
 
@@ -158,6 +175,8 @@ class Steps:
         try:
             own = runner.extents(batch)
         except AttributeError as problem:
+            if not read_by_step(problem, runner.inputs_type.__module__):
+                raise
             raise SourceError(f"rank {self.rank}, step {self.step}: {problem}") from problem
         if own != live:
             raise DisagreementError(
@@ -197,8 +216,7 @@ class Steps:
                 transfer.wait()
         if block is not None and wire.joined is not None:
             self.collectives.join(block[wire.joined], self.step)
-        with self.collectives.watched(self.step):
-            outputs = runner.finish(begun)
+        outputs = self._finished(runner, begun, choice)
         if coming:
             transport.release()
         elif moved := transport.replayed(self.step):
@@ -208,6 +226,17 @@ class Steps:
         for transfer in coming if self.last else ():
             transfer.confirm()  # what is returned must rest on bytes that have come
         return result
+
+    def _finished(self, runner: AnyRunner, begun: Any, choice: Choice[Any]) -> Any:
+        """See Note [a collective belongs to its step] in ``counting``."""
+        if choice.padded is not None or not self.counting:
+            with self.collectives.watched(self.step):
+                return runner.finish(begun)
+        before = self.counting.now()
+        with self.collectives.watched(self.step):
+            outputs = runner.finish(begun)
+        self.counting.compare(self.step, before)
+        return outputs
 
     def _hand_on(self, number: int, live: Any, choice: Choice[Any], outputs: Any) -> Any:
         hands = self.handoffs[number].hands

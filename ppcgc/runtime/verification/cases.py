@@ -1,4 +1,4 @@
-"""The batches that stages are tried on: n in {1, b - 1, b} rows of each bucket, where legal."""
+"""The batches that stages are tried on: each bucket's fewest rows and 1, b - 1, b, where legal."""
 
 from __future__ import annotations
 
@@ -103,8 +103,9 @@ def _wanted(runner: Any, padded: Any) -> Iterator[Any]:
     rows, scalars = padded[: len(runner.axes)], padded[len(runner.axes) :]
     several = (min(3, most) if at else max(1, most - 1) for at, most in enumerate(rows))
     fullest = runner.buckets[padded][: len(rows)]
+    fewest = (_below(runner, at, most) + 1 for at, most in enumerate(rows))
     single = (1,) * len(rows)
-    for sizes in (several, fullest, single, *product(*map(_sizes, rows))):
+    for sizes in (several, fullest, fewest, single, *product(*map(_sizes, rows))):
         live = with_group_counts(runner, kind(*sizes, *scalars))
         try:
             chosen = runner.choose(live).padded
@@ -112,6 +113,11 @@ def _wanted(runner: Any, padded: Any) -> Iterator[Any]:
             continue
         if chosen == padded:
             yield live
+
+
+def _below(runner: Any, at: int, size: int) -> int:
+    """The next smaller size of an axis; one row more is the fewest that a bucket serves."""
+    return max((padded[at] for padded in runner.buckets if padded[at] < size), default=0)
 
 
 def with_group_counts(runner: Any, live: Any) -> Any:

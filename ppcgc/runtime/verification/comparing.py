@@ -87,6 +87,14 @@ def difference(expected: Tensor, given: Tensor) -> str:
     return f"rows {listed(rows)} of {count} differ, by up to {most:.3g}"
 
 
+def value_difference(expected: Tensor, given: Tensor) -> str:
+    """The first value that differs, then how many rows do."""
+    wrong = (expected != given).flatten()
+    at = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
+    want, have = expected.flatten()[at].item(), given.flatten()[at].item()
+    return f"expected {want}, found {have}; {difference(expected, given)}"
+
+
 def listed(items: Iterable[object], most: int = 6) -> str:
     """``1, 2, 3, ... (20 in all)``."""
     every = list(items)

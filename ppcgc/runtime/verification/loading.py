@@ -8,21 +8,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.errors import PpcgcError
 from ppcgc.runtime.slot_info import SlotInfo
-from ppcgc.runtime.verification.cases import Case
+from ppcgc.runtime.verification.cases import Case, cases_of
 from ppcgc.runtime.verification.comparing import (
+    bits,
     changed_rows,
     difference,
     listed,
     same_bits,
+    value_difference,
 )
 from ppcgc.runtime.verification.neighbours import neighbour_findings
+from ppcgc.runtime.verification.poison import POISON_BYTE, poison_bytes
 from ppcgc.runtime.verification.session import Outcome, Session
 from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
 from ppcgc.runtime.verification.stages import StageUnderTest, state_name
 from ppcgc.runtime.verification.verdicts import Finding
-
-POISON_BYTE = 0x5A
+from ppcgc.runtime.verification.written import written_findings
 
 
 def check(session: Session) -> Outcome:
@@ -44,12 +47,34 @@ def check(session: Session) -> Outcome:
         found += _count_findings(stage, case)
         if not found:  # else a wrong index could end the process
             found += _step_findings(stage, case, step)
+        if not found:
+            found += written_findings(stage, case, unread)
         findings += found
     if not findings:
         findings += neighbour_findings(session)
     reasons = (f"{name} ({why})" for name, why in sorted(unread.items()))
     skipped = f"; not read again: {', '.join(reasons)}" if unread else ""
     return Outcome(f"{slots} slots in {loads} loads read again from the spec{skipped}", findings)
+
+
+def first_loads(session: Session) -> list[Finding]:
+    """What the loads of the first stage leave in its slots; nothing is run.
+
+    For a step that fails on what was loaded: the slot says more than the op that tripped on it.
+    """
+    findings: list[Finding] = []
+    stage = session.stages[0]
+    for case in cases_of(session.subject, quick=session.quick):
+        stage.restore()
+        _poison(stage, case)
+        try:
+            stage.runner.begin(case.batch)
+            for info, tensor in stage.slots(case):
+                findings += _slot_findings(stage, case, info, tensor)
+        except (PpcgcError, Unread):
+            continue
+    stage.restore()
+    return findings
 
 
 def _poison(stage: StageUnderTest, case: Case) -> None:
@@ -59,16 +84,6 @@ def _poison(stage: StageUnderTest, case: Case) -> None:
             poison_bytes(tensor)
     for tensor in stage.boundary(case).values():
         poison_bytes(tensor)
-
-
-def poison_bytes(tensor: Tensor) -> None:
-    """Every byte 0x5A: 1e16 in float32, large in every integer."""
-    if tensor.dtype == torch.bool:
-        tensor.fill_(True)
-        return
-    count = tensor.numel() * tensor.element_size()
-    pattern = torch.full((count,), POISON_BYTE, dtype=torch.uint8, device=tensor.device)
-    tensor.copy_(pattern.view(tensor.dtype).view(tensor.shape))
 
 
 def _slot_findings(
@@ -92,16 +107,10 @@ def _slot_findings(
         yield Finding(
             where=stage.where(case),
             subject=f"slot {info.name} ({info.line})",
-            what=f"rows past live are not `padding: {info.padding}`: {_tail_text(rows.tail, tail)}",
+            what=f"rows past live are not `padding: {info.padding}`: "
+            f"{value_difference(rows.tail, tail)}",
             mend="reset the rows past live in every load, as the declared padding does",
         )
-
-
-def _tail_text(expected: Tensor, found: Tensor) -> str:
-    wrong = (expected != found).flatten()
-    at = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
-    want, have = expected.flatten()[at].item(), found.flatten()[at].item()
-    return f"expected {want}, found {have}; {difference(expected, found)}"
 
 
 def _step_findings(stage: StageUnderTest, case: Case, step: Any) -> Iterator[Finding]:
@@ -131,9 +140,7 @@ def _boundary_findings(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
         if dim is None:
             continue
         tail = tensor.narrow(dim, given.shape[dim], tensor.shape[dim] - given.shape[dim])
-        poison = tail.clone()
-        poison_bytes(poison)
-        if same_bits(tail, poison):
+        if _holds_old_bytes(tail):
             yield Finding(
                 where=stage.where(case),
                 subject=f"boundary.{key}",
@@ -142,6 +149,14 @@ def _boundary_findings(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
                 mend="reset received rows past live inside the captured region, as the "
                 "boundary's padding says",
             )
+
+
+def _holds_old_bytes(tail: Tensor) -> bool:
+    """Whether any cell is poison still. A bool has no third value: there all cells must be."""
+    if tail.dtype == torch.bool:
+        return tail.numel() > 0 and bool(tail.all())
+    cells = bits(tail).reshape(-1, tail.element_size())
+    return bool((cells == POISON_BYTE).all(dim=1).any())
 
 
 def _write_findings(

@@ -14,11 +14,15 @@ from ppcgc.runtime.verification.verdicts import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One thing that a probe changes, so that a leak can be narrowed down to it."""
+    """One thing that a probe changes, so that a leak can be narrowed down to it.
+
+    ``late`` says that the step itself resets it before its replay: change it after that.
+    """
 
     subject: str
     change: Callable[[], None]
     mend: str
+    late: bool = False
 
 
 def difference_of(

@@ -13,7 +13,7 @@ from ppcgc.runtime.verification.comparing import (
     same_bits,
     tensors_of,
 )
-from ppcgc.runtime.verification.loading import poison_bytes
+from ppcgc.runtime.verification.poison import poison_bytes
 from ppcgc.runtime.verification.session import Outcome, Session, cloned
 from ppcgc.runtime.verification.stages import StageUnderTest
 from ppcgc.runtime.verification.verdicts import Finding

@@ -13,6 +13,7 @@ Note [poison of the state is large, not NaN]
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -84,7 +85,7 @@ def _old_bytes(
 
 def _before_load_targets(stage: StageUnderTest, case: Case, poison: str) -> Iterator[Target]:
     for info, tensor in stage.slots(case):
-        if info.source in ("batch", "caller") and info.padding != "keep":
+        if info.source in ("batch", "caller", "hook") and info.padding != "keep":
             yield _fill(
                 f"slot {info.name} ({info.line})",
                 tensor,
@@ -130,9 +131,8 @@ def _after_load(
         def run(chosen: Sequence[Target]) -> str | None:
             stage.restore()
             step = stage.begin(case)
-            for target in chosen:
-                target.change()
-            return difference_of(stage, case, expected, lambda: step, tolerance)
+            with _changed(stage, case, chosen):
+                return difference_of(stage, case, expected, lambda: step, tolerance)
 
         def traced(chosen: Sequence[Target]) -> str:
             return _first_op(stage, case, chosen)
@@ -140,9 +140,25 @@ def _after_load(
         yield from narrowed(stage, case, run, targets, traced)
 
 
+@contextmanager
+def _changed(stage: StageUnderTest, case: Case, targets: Sequence[Target]) -> Iterator[None]:
+    """The targets changed in a loaded step: now, or when the step has padded the late ones."""
+    for target in targets:
+        if not target.late:
+            target.change()
+
+    def change_late() -> None:
+        for target in targets:
+            if target.late:
+                target.change()
+
+    with stage.before_replay(case, change_late):
+        yield
+
+
 def _tail_targets(stage: StageUnderTest, case: Case) -> Iterator[Target]:
     for info, tensor in stage.slots(case):
-        if info.source not in ("batch", "caller") or len(info.axes) != 1:
+        if info.source not in ("batch", "caller", "hook") or len(info.axes) != 1:
             continue
         keeps = info.padding == "keep"
         if info.role not in (Role.DATA, Role.INDEX) and not keeps:
@@ -156,6 +172,7 @@ def _tail_targets(stage: StageUnderTest, case: Case) -> Iterator[Target]:
             mend="declare `padding: zero` for it: what it keeps reaches live rows"
             if keeps
             else "a live row sees padded ones: mask them by the live count",
+            late=info.source != "batch",
         )
 
 
@@ -206,10 +223,9 @@ def _first_op(stage: StageUnderTest, case: Case, targets: Sequence[Target]) -> s
     for chosen in ([], targets):
         stage.restore()
         stage.begin(case)
-        for target in chosen:
-            target.change()
         try:
-            traces.append(trace(stage, case))
+            with _changed(stage, case, chosen):
+                traces.append(trace(stage, case))
         except (IndexError, RuntimeError):
             return ""
     for (op, left), (_, right) in zip(*traces, strict=False):

@@ -9,7 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from ppcgc.runtime.backends.model_line import ModelLine, line_of_call
-from ppcgc.runtime.capture import label
+from ppcgc.runtime.capturing import label
+from ppcgc.runtime.slot_info import SlotInfo
 from ppcgc.runtime.verification.cases import Case
 from ppcgc.runtime.verification.comparing import changed_rows, listed, same_bits
 from ppcgc.runtime.verification.memory_map import MemoryMap, uses_of
@@ -126,13 +127,18 @@ def _writes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
 def _replay_writes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
     """Immutable slots and undeclared buffers whose bytes a replay changed, by whatever kernel."""
     step = stage.begin(case)
-    slots = [(info, tensor, tensor.clone()) for info, tensor in stage.slots(case)]
+    slots: list[tuple[SlotInfo, Tensor, Tensor]] = []
+
+    def note() -> None:  # not before: the step itself pads what hooks and the caller wrote
+        slots.extend((info, tensor, tensor.clone()) for info, tensor in stage.slots(case))
+
     buffers = [
         (name, tensor, tensor.clone())
         for name, tensor in stage.memory()
         if name.startswith("buffer ") and not _is_state(tensor, stage)
     ]
-    stage.finish(step)
+    with stage.before_replay(case, note):
+        stage.finish(step)
     for info, tensor, before in slots:
         if not (info.mutable or info.source == "graph") and not same_bits(before, tensor):
             yield Finding(

@@ -22,7 +22,7 @@ def check(session: Session) -> Outcome:
         ("stage", own),
         *((f"rank {n}, stage", row) for n, row in enumerate(session.subject.peers, 1)),
     ]
-    grid = list(_live_counts(own[0]))
+    grid = list(live_counts(own[0]))
     compared = 0
     for title, runners in rows:
         session.say(f"ranks: {title}s")
@@ -96,14 +96,14 @@ def _choice(runner: Any, live: tuple[int, ...]) -> str:
     return "eagerly" if choice.padded is None else f"in bucket {tuple(choice.padded)}"
 
 
-def _live_counts(runner: Any) -> Iterator[tuple[int, ...]]:
+def live_counts(runner: Any) -> Iterator[tuple[int, ...]]:
     """Live counts at and around every padded size, of all axes."""
     kind = type(next(iter(runner.buckets)))
     columns = []
     for at, column in enumerate(zip(*runner.buckets, strict=True)):
         steps = (-1, 0, 1) if at < len(runner.axes) else (0,)  # scalars stand for themselves
         near = {size + step for size in column for step in steps}
-        columns.append(sorted(size for size in near if size > 0 or steps == (0,)))
+        columns.append(sorted(size for size in near if size > 0 or size in column))
     for number, live in enumerate(product(*columns)):
         if number == MOST_CHOICES:
             return

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
-from ppcgc.runtime.capture import capture
+from ppcgc.runtime.capturing import capture
 from ppcgc.runtime.errors import BuildError, PpcgcError
 from ppcgc.runtime.verification import (
     addresses,
+    choices,
     host,
     inputs,
     loading,
@@ -37,6 +39,7 @@ Check = Callable[[Session], Outcome]
 #: In the order of running: what explains the failures of others comes first.
 CHECKS: Mapping[str, Check] = {
     "ranks": ranks.check,
+    "choice": choices.check,
     "addresses": addresses.check,
     "inputs": inputs.check,
     "purity": purity.check,
@@ -67,7 +70,7 @@ def run(
         left = [name for name in wanted if name != refused.name]
         rest = [_skipped(name, "the runners could not be captured") for name in left]
         return Verification(title=subject.title, results=(refused, *rest))
-    kept = [(tensor, tensor.clone()) for stage in session.stages for _, tensor in stage.memory()]
+    kept = [(tensor, tensor.clone()) for stage in session.every for _, tensor in stage.memory()]
     with torch.inference_mode(False), torch.no_grad():
         try:
             results = _run(session, wanted)
@@ -79,7 +82,7 @@ def run(
 
 def _run(session: Session, wanted: Sequence[str]) -> tuple[CheckResult, ...]:
     # before the first step: a step may fail on memory that has moved
-    first = [name for name in wanted if name in ("ranks", "addresses")]
+    first = [name for name in wanted if name in ("ranks", "choice", "addresses")]
     results = [_result(name, session) for name in first]
     if any(result.verdict is Verdict.FAILED for result in results if result.name == "addresses"):
         return tuple(results)
@@ -88,7 +91,9 @@ def _run(session: Session, wanted: Sequence[str]) -> tuple[CheckResult, ...]:
     except Exception as problem:
         left = [name for name in wanted if name not in first] or ["loading"]
         rest = [_skipped(name, "the first steps failed") for name in left[1:]]
-        return (*results, _failed(left[0], "the first steps", problem, 0.0), *rest)
+        failed = _failed(left[0], "the first steps", problem, 0.0)
+        failed = replace(failed, findings=(*_loads(session), *failed.findings))
+        return (*results, failed, *rest)
     if not session.cases:
         nothing = "no batch of the subject falls into a bucket"
         return (
@@ -103,13 +108,21 @@ def _run(session: Session, wanted: Sequence[str]) -> tuple[CheckResult, ...]:
     return tuple(results)
 
 
+def _loads(session: Session) -> tuple[Finding, ...]:
+    """Slots that do not hold what they should; none where not even a load succeeds."""
+    try:
+        return grouped(loading.first_loads(session))
+    except Exception:  # a consequence of the failure that is reported beside it
+        return ()
+
+
 def _capture(session: Session) -> CheckResult | None:
     """Capture what is not captured yet; a refusal is a result of the host check."""
-    fresh = [stage for stage in session.stages if not stage.runner.captured]
+    fresh = [stage for stage in session.every if not stage.runner.captured]
     if not fresh:
         return None
     started = time.perf_counter()
-    for stage in fresh:
+    for stage in (stage for stage in fresh if stage is not session.whole):
         session.attributes_before_capture[stage.number] = attributes_of(stage.runner.model)
     try:
         capture([stage.runner for stage in fresh], progress=session.say)

@@ -37,12 +37,20 @@ class Session:
         self.stages = [
             StageUnderTest(subject, runner, number) for number, runner in enumerate(subject.runners)
         ]
+        self.whole = None
+        if subject.unsplit is not None:
+            self.whole = StageUnderTest(subject, subject.unsplit, 0)
         self.cases: list[Case] = []
         self.attributes_before_capture: dict[int, Any] = {}  # by stage; empty: unknown
 
     @property
     def runners(self) -> list[Any]:
         return [stage.runner for stage in self.stages]
+
+    @property
+    def every(self) -> list[StageUnderTest]:
+        """The stages, and the unsplit model where there is one."""
+        return [*self.stages, *([] if self.whole is None else [self.whole])]
 
     def prepare(self) -> None:
         """Fill the state, remember the memory, and run each case once to have its boundaries."""
@@ -53,6 +61,8 @@ class Session:
                     noise = torch.randn(tensor.shape, generator=generator)
                     tensor.copy_(noise.to(tensor.dtype))
             stage.remember()
+        if self.whole is not None:
+            self.whole.remember()
         self.cases = [
             self.with_boundaries(case) for case in cases_of(self.subject, quick=self.quick)
         ]

@@ -52,9 +52,19 @@ def expected_rows(runner: Any, info: SlotInfo, case: Case) -> Rows:
         return Rows(torch.full(shape, value_of(info.rule, names), dtype=dtype), None)
     if info.source == "compute":
         return Rows(_computed(info, shape, dtype, names), None)
+    if info.source in ("hook", "caller"):
+        raise Unread(f"live rows, its source is {info.source}")
     if info.source != "batch" or info.batch is None:
         raise Unread(f"its source is {info.source}")
     rows = _source(info, at_path(case.batch, info.batch), live_shape, dtype)
+    return padded_rows(runner, info, case, rows)
+
+
+def padded_rows(runner: Any, info: SlotInfo, case: Case, rows: Tensor) -> Rows:
+    """Live rows, from wherever they are, with the padding behind them."""
+    shape = runner.inputs.shapes(case.padded)[info.name]
+    live_shape = runner.inputs.shapes(case.live)[info.name]
+    names = Names(dims=runner.dims, live=case.live, padded=case.padded)
     if info.dims is not None:
         return Rows(_of_two_axes(info, rows, shape, names), None)
     return Rows(rows, _tail(info, rows, shape, live_shape, names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.addresses import model_tensors, owner_of, state_tensors
-from ppcgc.runtime.capture import label
+from ppcgc.runtime.capturing import label
+from ppcgc.runtime.hooks import Hooks
 from ppcgc.runtime.slot_info import Role, SlotInfo
 from ppcgc.runtime.verification.cases import Case
 from ppcgc.runtime.verification.comparing import tensors_of
@@ -37,6 +38,7 @@ class StageUnderTest:
         self.number = number
         self.state: dict[str, Tensor] = dict(state_tensors(runner))
         self._baseline: dict[str, Tensor] = {}
+        self._first: Callable[[], None] = _nothing  # see ``before_replay``
 
     def __str__(self) -> str:
         return f"{self.runner.family}.{self.runner.runner} stage {self.number}"
@@ -125,11 +127,22 @@ class StageUnderTest:
 
     def begin(self, case: Case) -> Any:
         """Load a case. Returns the step; its bucket is ``table[case.padded]``."""
-        incoming = case.incoming[self.number]
-        runner, batch = self.runner, case.batch
-        step = runner.begin(batch) if incoming is None else runner.begin(batch, incoming)
+        step = self._loaded(case)
         self.write_as_caller(step, case)
         return step
+
+    def begin_unwritten(self, case: Case) -> None:
+        """Load a case; neither hooks nor the caller write their slots."""
+        hooks, self.runner.hook_calls = self.runner.hook_calls, Hooks()
+        try:
+            self._loaded(case)
+        finally:
+            self.runner.hook_calls = hooks
+
+    def _loaded(self, case: Case) -> Any:
+        incoming = case.incoming[self.number]
+        begin, batch = self.runner.begin, case.batch
+        return begin(batch) if incoming is None else begin(batch, incoming)
 
     def write_as_caller(self, step: Any, case: Case) -> None:
         """What the caller does between ``begin`` and ``finish``."""
@@ -150,18 +163,43 @@ class StageUnderTest:
 
     def run_body(self, case: Case) -> Result:
         """The captured region, run as Python over the slots of the step begun last."""
+        self.make_ready(case)
+        return self.run_ready_body(case)
+
+    def make_ready(self, case: Case) -> None:
+        """What a step does between its load and its replay."""
         bucket = self.runner.table[case.padded]
+        self.runner.inputs.pad_late(bucket.slots, case.live, case.padded)
         self.runner.hook_calls.plan(bucket.made, bucket.slots, case.batch, case.live)
+        self._first()
+
+    def run_ready_body(self, case: Case) -> Result:
+        """The captured region alone, for those who watch it."""
+        bucket = self.runner.table[case.padded]
         with torch.no_grad():
             self.runner.body(bucket)()
         return self.result(self.runner.outputs.trim(bucket.outputs, case.live))
 
+    @contextmanager
+    def before_replay(self, case: Case, act: Callable[[], None]) -> Iterator[None]:
+        """The case's captured region, as graph or as Python, runs behind ``act``.
+
+        All is written, padded and planned then.
+        """
+        bucket = self.runner.table[case.padded]
+        graph, bucket.graph, self._first = bucket.graph, _Behind(act, bucket.graph), act
+        try:
+            yield
+        finally:
+            bucket.graph, self._first = graph, _nothing
+
     def watched(self, case: Case) -> OpWatch:
         """Run the captured region as Python over the loaded slots, and see what it touches."""
+        self.make_ready(case)
         with self.modules_named() as running:
             watch = OpWatch(running)
             with watch:
-                self.run_body(case)
+                self.run_ready_body(case)
         return watch
 
     def eager_at_live_shape(self, case: Case) -> Result:
@@ -213,6 +251,22 @@ class StageUnderTest:
         """Rows that padding and captures write, and no request owns."""
         rows = self.written_rows(case, state)
         return set() if rows is None else rows[1] - rows[0]
+
+
+class _Behind:
+    """A graph whose replay does something else first."""
+
+    def __init__(self, act: Callable[[], None], graph: Any) -> None:
+        self._act = act
+        self._graph = graph
+
+    def replay(self) -> None:
+        self._act()
+        self._graph.replay()
+
+
+def _nothing() -> None:
+    return None
 
 
 def state_name(tensor: str) -> str:

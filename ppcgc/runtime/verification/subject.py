@@ -24,7 +24,9 @@ class Subject:
     ``content`` is the batch path whose rows are each request's own data (what the neighbours
     probe changes). ``before_finish(runner, step, batch)`` writes the slots of `source: caller`.
     ``owned(batch, state)`` gives the rows of a state that a batch reads, where the slots do not
-    say (tables of pages). ``peers`` are the same stages as other ranks built them.
+    say (tables of pages). ``peers`` are the same stages as other ranks built them. ``unsplit`` is
+    the runner of the whole model in one stage, with weights of its own or shared, and with state
+    tensors like those of the stages one after another.
 
     ``tolerance`` is the largest difference allowed between the padded and the live shape,
     relative to the largest value; None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is
@@ -37,6 +39,7 @@ class Subject:
     before_finish: Callable[[Any, Any, Any], None] | None = None
     owned: Callable[[Any, str], Iterable[int]] | None = None
     peers: Sequence[Sequence[Any]] = ()
+    unsplit: Any = None
     tolerance: float | None = None
     padding_tolerance: float = 0.0
 
@@ -48,6 +51,18 @@ class Subject:
                 raise BuildError(
                     f"{before} is followed by {after}: give the stages in pipeline order"
                 )
+        if self.unsplit is not None:
+            self._check_unsplit()
+
+    def _check_unsplit(self) -> None:
+        """Raises BuildError where the unsplit runner has not the layers of all stages."""
+        wanted = (self.runners[0].layers.start, self.runners[-1].layers.end)
+        found = (self.unsplit.layers.start, self.unsplit.layers.end)
+        if found != wanted or self.unsplit.runner != self.runners[0].runner:
+            raise BuildError(
+                f"unsplit is {self.unsplit}, layers {list(found)}; the stages are runner "
+                f"{self.runners[0].runner} of layers {list(wanted)}: give that runner in one stage"
+            )
 
     @property
     def title(self) -> str:

@@ -131,8 +131,9 @@ def trace(stage: Any, case: Any) -> Iterator[tuple[Op, list[Tensor]]]:
         if not func._schema.is_mutable:
             seen.append((op, [result.clone() for result in results]))
 
+    stage.make_ready(case)
     with stage.modules_named() as running, OpWatch(running, see):
-        stage.run_body(case)
+        stage.run_ready_body(case)
     return iter(seen)
 
 

@@ -17,7 +17,7 @@ class Finding:
 
     span: Span
     message: str
-    help: str | None = None
+    help: str
     related: tuple[Related, ...] = field(default=())
 
 

@@ -154,9 +154,7 @@ def _derived_over(family: Family, runner: Runner) -> Iterator[Finding]:
             break
 
 
-def _size_problem(
-    family: Family, rule: BucketRule, rows: dict[str, int]
-) -> tuple[str, str | None] | None:
+def _size_problem(family: Family, rule: BucketRule, rows: dict[str, int]) -> tuple[str, str] | None:
     """What is wrong with the size that ``rows`` give the axis; adds the size to them."""
     axis, names = family.axis(rule.axis), sorted(follows(rule))
     scalars = sorted(scalars_in(rule))
@@ -166,7 +164,8 @@ def _size_problem(
         rows[rule.axis] = 1
         return None
     except EvaluationError as problem:
-        return f"buckets of {rule.axis} have no size: {problem}", None
+        help = "change the expression, so that every size it follows gives one"
+        return f"buckets of {rule.axis} have no size: {problem}", help
     if 1 <= size <= axis.max:
         return None
     causes = [f"bucket {rows[name]} of {name}" for name in names]

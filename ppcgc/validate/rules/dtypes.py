@@ -66,7 +66,8 @@ def value_not_in_dtype(family: Family) -> Iterator[Finding]:
         for value, span in _values(tensor.node):
             problem = _problem(value, tensor.node.dtype)
             if problem is not None:
-                yield Finding(span, f"{tensor.what} cannot hold {_shown(value)}: {problem}")
+                message = f"{tensor.what} cannot hold {_shown(value)}: {problem}"
+                yield Finding(span, message, "write a value that it holds, or use another dtype")
 
 
 def _values(node: Slot | BoundaryKey | Output) -> Iterator[tuple[Literal, Span]]:

@@ -93,7 +93,7 @@ class VerifySteps:
         return rt.Choice(VerifyExtents(halves, tokens, requests, pages), rt.Reason.FITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VerifyOutputs:
     """What the last stage gives: live rows only."""
 

@@ -12,6 +12,9 @@ rt.require_abi(3, __name__)
 
 FINGERPRINT = "sha256:fb314e7ac1734b7f023d3edafa499a58d619deba71d9bc12e4aba1132bc41c89"
 
+# spec.yaml:8: the layers of each stage, half open
+STAGES = ((0, 1), (1, 3), (3, 4), (4, 7))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dims:
@@ -30,5 +33,5 @@ class Dims:
 
 def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
     """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
-    ranges = rt.declared_ranges(dims.layer_count, ((0, 1), (1, 3), (3, 4), (4, 7)))  # spec.yaml:8
+    ranges = rt.declared_ranges(dims.layer_count, STAGES)  # spec.yaml:8
     return rt.stage_of(ranges, stage, of)

@@ -13,7 +13,7 @@ from ppcgc import runtime as rt
 from torch import Tensor
 
 from .boundary import Boundary, HandedOn, Received
-from .family import Dims
+from .family import STAGES, Dims
 from .step import StepExtents, StepOutputs, StepResults, StepSteps
 from .step_slots import SLOTS
 
@@ -32,7 +32,7 @@ class StepLaterBatch(Protocol):
     def positions(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:17
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -93,6 +93,8 @@ class _StepLater(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims))
+        rt.check_declared(layers, STAGES)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
 

@@ -53,7 +53,7 @@ class Dims:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class State:
     """Tensors that the graphs write in place. Their rows stand in dimension 0."""
 
@@ -67,6 +67,7 @@ class State:
             self.st_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             dims.kv_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             device,
+            "spec.yaml:9",
         )
 
 

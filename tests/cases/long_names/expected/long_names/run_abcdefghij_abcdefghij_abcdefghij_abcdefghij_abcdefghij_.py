@@ -160,7 +160,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSteps:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijOutputs:
     """What the last stage gives: live rows only."""
 

@@ -68,7 +68,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstBatch(Protocol):
     def mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> Tensor: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots(
     rt.SlotView,
 ):
@@ -78,7 +78,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstGrpAbcdefghijAbc
     mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -314,6 +314,7 @@ class _RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirst(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

@@ -62,7 +62,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatch(Protocol):
     def mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> Tensor: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots(
     rt.SlotView,
 ):
@@ -72,7 +72,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbc
     mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -266,6 +266,7 @@ class _RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLater(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)

@@ -12,6 +12,9 @@ rt.require_abi(3, __name__)
 
 FINGERPRINT = "sha256:740bc790888aacc66747fbb88bbd813989e7e5e4aa888ea10c37331d7d662819"
 
+# spec.yaml:7: the layers of each stage, half open
+STAGES = ((0, 2),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dims:
@@ -28,5 +31,5 @@ class Dims:
 
 def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
     """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
-    ranges = rt.declared_ranges(dims.layer_count, ((0, 2),))  # spec.yaml:7
+    ranges = rt.declared_ranges(dims.layer_count, STAGES)  # spec.yaml:7
     return rt.stage_of(ranges, stage, of)

@@ -12,7 +12,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-from .family import Dims
+from .family import STAGES, Dims
 from .step import StepExtents, StepOutputs, StepResults, StepSteps
 from .step_slots import SLOTS
 
@@ -31,7 +31,7 @@ class StepOnlyBatch(Protocol):
     def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:13
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -88,6 +88,8 @@ class _StepOnly(StepSteps, rt.EntryStage[StepExtents, StepOnlyBatch, Dims, StepO
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims))
+        rt.check_declared(layers, STAGES)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
 

@@ -57,7 +57,7 @@ class ByIndexSteps:
         return rt.Choice(ByIndexExtents(tokens), rt.Reason.FITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ByIndexOutputs:
     """What the last stage gives: live rows only."""
 

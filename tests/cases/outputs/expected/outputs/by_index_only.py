@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .by_index import ByIndexExtents, ByIndexOutputs, ByIndexResults, ByIndexSteps
 from .by_index_slots import SLOTS
-from .family import Dims
+from .family import STAGES, Dims
 
 # what the forward is given, always by keyword
 KEYWORDS = ("input_ids", "use_cache", "mode", "limit", "extra")
@@ -31,7 +31,7 @@ class ByIndexOnlyBatch(Protocol):
     def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:27
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ByIndexOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -104,6 +104,8 @@ class _ByIndexOnly(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims))
+        rt.check_declared(layers, STAGES)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
 

@@ -71,7 +71,7 @@ class ByNameSteps:
         return rt.Choice(ByNameExtents(tokens, requests), rt.Reason.FITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ByNameOutputs:
     """What the last stage gives: live rows only."""
 

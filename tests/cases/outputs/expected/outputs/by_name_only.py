@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .by_name import ByNameExtents, ByNameOutputs, ByNameResults, ByNameSteps
 from .by_name_slots import SLOTS
-from .family import Dims
+from .family import STAGES, Dims
 
 # what the forward is given, always by keyword
 KEYWORDS: tuple[str, ...] = ("input_ids",)
@@ -33,7 +33,7 @@ class ByNameOnlyBatch(Protocol):
     def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ByNameOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -93,6 +93,8 @@ class _ByNameOnly(
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims))
+        rt.check_declared(layers, STAGES)
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
 

@@ -12,6 +12,9 @@ rt.require_abi(3, __name__)
 
 FINGERPRINT = "sha256:70852ee30e9dd3150034fe106d7caef838dfd044e75bb01550f561b5abd47f24"
 
+# spec.yaml:9: the layers of each stage, half open
+STAGES = ((0, 2),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dims:
@@ -32,5 +35,5 @@ class Dims:
 
 def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:
     """The layers of stage number ``stage`` out of ``of``. Raises LayerError."""
-    ranges = rt.declared_ranges(dims.layer_count, ((0, 2),))  # spec.yaml:9
+    ranges = rt.declared_ranges(dims.layer_count, STAGES)  # spec.yaml:9
     return rt.stage_of(ranges, stage, of)

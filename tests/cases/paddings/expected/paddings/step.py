@@ -57,7 +57,7 @@ class StepSteps:
         return rt.Choice(StepExtents(tokens), rt.Reason.FITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutputs:
     """What the last stage gives: live rows only."""
 

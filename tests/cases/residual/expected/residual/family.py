@@ -37,7 +37,7 @@ class Dims:
         return cls(hidden=hidden, context=context, pages=pages, page=page, layer_count=layer_count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class State:
     """Tensors that the graphs write in place. Their rows stand in dimension 0."""
 
@@ -45,7 +45,7 @@ class State:
 
     def check(self, dims: Dims, device: torch.device) -> None:
         """Raises StateError for a tensor with other rows or on another device."""
-        rt.check_state("kv", self.kv, dims.pages * dims.page, device)
+        rt.check_state("kv", self.kv, dims.pages * dims.page, device, "spec.yaml:13")
 
 
 def stage_layers(dims: Dims, *, stage: int, of: int) -> rt.LayerRange:

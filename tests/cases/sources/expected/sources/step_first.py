@@ -34,7 +34,7 @@ class StepFirstBatch(Protocol):
     def on_device(self) -> Tensor: ...  # [tokens] float32, spec.yaml:15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
@@ -124,10 +124,14 @@ class StepFirstInputs(rt.Inputs[StepExtents, StepFirstBatch, Dims, StepFirstSlot
         waste_rows.set_all(padded.tokens - live.tokens)
         # is_full (spec.yaml:21): computed for every padded row
         is_full_rows.set_all(live.tokens == padded.tokens)
-        # drafted (spec.yaml:23): written by the caller before finish(), then its fill
+        # drafted (spec.yaml:23): live rows are zero until the caller writes them
         rt.fill_live(slots.drafted, live.tokens, 0)
         rt.pad_fill(slots.drafted, live.tokens, 9)
         host.push()
+
+    def pad_late(self, slots: StepFirstSlots, live: StepExtents, padded: StepExtents) -> None:
+        # drafted (spec.yaml:23): written by the caller before finish(), then its fill
+        rt.pad_fill(slots.drafted, live.tokens, 9)
 
     def bind(self, batch: StepFirstBatch, boundary: None, live: StepExtents) -> StepFirstSlots:
         rows = rt.EagerRows(self.table(), self.shapes(live), self.dtype, self.device)
@@ -161,6 +165,7 @@ class _StepFirst(StepSteps, rt.EntryStage[StepExtents, StepFirstBatch, Dims, Ste
         dtype: torch.dtype,
         backend: rt.Backend,
     ) -> None:
+        rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims))
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
 

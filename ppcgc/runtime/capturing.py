@@ -20,10 +20,12 @@ from typing import Any, NoReturn, TypeVar
 import torch
 
 from ppcgc.runtime.backends.collectives import messages_refused
+from ppcgc.runtime.backends.model_line import UNKNOWN_LINE, line_of_error
 from ppcgc.runtime.bucket import Bucket
 from ppcgc.runtime.collecting import garbage_held
 from ppcgc.runtime.compiling import first_to_compile, forward_compiled, prepare
 from ppcgc.runtime.errors import BuildError, CaptureError, PpcgcError
+from ppcgc.runtime.joining import check_together
 from ppcgc.runtime.recording import all_keys_read
 from ppcgc.runtime.sharing import share as share_memory
 from ppcgc.runtime.stage_captured import CapturedStage
@@ -56,9 +58,7 @@ def capture(
     """
     if order not in ORDERS:
         raise BuildError(f"order {order!r}: one of {', '.join(ORDERS)}")
-    again = [runner for place, runner in enumerate(runners) if runner in runners[:place]]
-    if again:
-        raise BuildError(f"{again[0]} is given more than once: capture takes each runner once")
+    check_together(runners)
     say = progress or _silent
     for runner in runners:
         runner.close()
@@ -127,10 +127,15 @@ def record(runner: AnyRunner, bucket: AnyBucket, body: Callable[[], None]) -> No
 
 
 def _raise_located(problem: Exception, doing: str) -> NoReturn:
-    """Raise the same kind of error, or CaptureError for one of the model's own, with the place."""
+    """Raise the same kind of error, or CaptureError for one of the model's own, with the place.
+
+    The model's line is told with it, as the backends do for what a capture refuses.
+    """
     if isinstance(problem, PpcgcError):
         raise type(problem)(f"{doing}: {problem}") from problem
-    raise CaptureError(f"{doing}: {type(problem).__name__}: {problem}") from problem
+    line = line_of_error(problem)
+    at = "" if line == UNKNOWN_LINE else f"\n  at {line}"
+    raise CaptureError(f"{doing}: {type(problem).__name__}: {problem}{at}") from problem
 
 
 def _silent(_: str) -> None:

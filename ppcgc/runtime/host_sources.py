@@ -1,0 +1,122 @@
+"""What a host source may be: a contiguous CPU tensor, a numpy array, or a sequence of ints.
+
+Of exactly the slot's dtype and exactly the live rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.errors import AbsentSourceError, SourceError
+
+HostSource: TypeAlias = object  # Tensor | numpy.ndarray | Sequence[int]; numpy is optional
+
+
+def as_host_tensor(
+    source: HostSource, dtype: torch.dtype, name: str, *, cast: bool = False
+) -> Tensor:
+    """A CPU tensor of a host source. Raises SourceError for another kind, device or dtype.
+
+    ``cast`` converts another dtype.
+    """
+    if source is None:
+        raise AbsentSourceError(
+            f"slot {name}: the source is None; give rows, or say `absent:` in the spec"
+        )
+    if isinstance(source, Tensor):
+        tensor = source
+    elif hasattr(source, "__array_interface__"):
+        tensor = _from_array(source, name)
+    elif isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        tensor = _from_sequence(source, dtype, name)
+    else:
+        raise SourceError(
+            f"slot {name}: the source is a {type(source).__name__}; a host source is a CPU tensor, "
+            "a numpy array or a sequence of ints"
+        )
+    if tensor.device.type != "cpu":
+        raise SourceError(
+            f"slot {name}: the source is on {tensor.device}, the spec says `residency: host`; "
+            "give a CPU tensor, or change the residency"
+        )
+    if tensor.dtype == dtype:
+        return tensor
+    if cast:
+        return tensor.to(dtype)
+    raise SourceError(
+        f"slot {name}: the source is {tensor.dtype}, the slot is {dtype}; "
+        "convert the source, or say `cast: true`"
+    )
+
+
+def _from_array(source: Any, name: str) -> Tensor:
+    """The memory of a numpy array as a tensor.
+
+    A read-only array is copied, or torch warns; one with a negative stride, or torch refuses it.
+    """
+    interface = source.__array_interface__
+    _, read_only = interface["data"]
+    backwards = any(stride < 0 for stride in interface.get("strides") or ())
+    try:
+        return torch.as_tensor(source.copy() if read_only or backwards else source)
+    except (TypeError, ValueError) as problem:  # a dtype that torch lacks
+        raise SourceError(f"slot {name}: the array cannot be read: {problem}") from None
+
+
+def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> Tensor:
+    if dtype.is_floating_point:
+        raise SourceError(f"slot {name}: a {dtype} slot needs a tensor or an array, not a sequence")
+    for row, value in enumerate(source):
+        if not isinstance(value, int):
+            raise SourceError(f"slot {name}: row {row} of the source is {value!r}, not an integer")
+    try:
+        wide = torch.tensor(source, dtype=torch.int64)
+    except (OverflowError, RuntimeError, ValueError) as problem:
+        raise SourceError(f"slot {name}: a value does not fit into int64: {problem}") from None
+    if len(wide) and dtype != torch.bool:
+        limits = torch.iinfo(dtype)
+        low, high = int(wide.min()), int(wide.max())
+        if low < limits.min or high > limits.max:
+            raise SourceError(
+                f"slot {name}: values {low} to {high} do not fit into {dtype} "
+                f"({limits.min} to {limits.max})"
+            )
+    return wide.to(dtype)
+
+
+SourceT = TypeVar("SourceT")
+
+
+def spread_over(source: SourceT, shape: Sequence[int]) -> SourceT | Tensor:
+    """``broadcast: true``: a tensor that lacks leading dimensions, repeated along them."""
+    if isinstance(source, Tensor) and source.dim() < len(shape):
+        lacking = len(shape) - source.dim()
+        if list(source.shape) == list(shape[lacking:]):
+            return source.expand(*shape)
+    return source
+
+
+def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
+    """One value a row along ``dim``, broadcastable to ``rows``. Raises SourceError."""
+    shape = [1] * rows.dim()
+    shape[dim] = len(values)
+    try:
+        return torch.tensor(values, dtype=rows.dtype).view(shape)
+    except (OverflowError, RuntimeError, ValueError) as problem:
+        raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
+
+
+def spread_cells(values: Sequence[Sequence[int]], rows: Tensor, dims: tuple[int, int]) -> Tensor:
+    """One value a cell of two dimensions, broadcastable to ``rows``. Raises SourceError."""
+    first, second = (rows.shape[dim] for dim in dims)
+    shape = [1] * rows.dim()
+    shape[dims[0]], shape[dims[1]] = first, second
+    try:
+        cells = torch.tensor(values, dtype=rows.dtype).view(first, second)
+    except (OverflowError, RuntimeError, ValueError) as problem:
+        raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
+    return (cells if dims[0] < dims[1] else cells.t()).reshape(shape)

@@ -1,0 +1,69 @@
+"""Runners that share memory and are fed in place: whose rows the slots hold, step after step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from test_sharing_runners import both
+from test_stage_replays import ranges_of, reference
+from toy_model import toy_batch
+
+from ppcgc.runtime.errors import StaleStepError
+
+
+@pytest.fixture
+def fed(toy: Any) -> tuple[Any, Any]:
+    """Two stages; prefill of them, and decode in the same memory."""
+    return both(toy, 2, fed=True)
+
+
+def right(runners: Any, batch: Any, out: Any) -> bool:
+    return torch.equal(out.hidden_states, reference(batch, ranges_of(runners))[0])
+
+
+@pytest.mark.parametrize("seen", [False, True])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_fed_boundary_is_refused_once_another_runner_was_loaded(
+    fed: Any, seen: bool, begun: bool
+) -> None:
+    prefill, decode = fed
+    one, other = toy_batch(1, 1, 1, seed=1), toy_batch(5, 9, seed=2)
+    if seen:  # the object is known to lie in place, and is not looked at again
+        assert right(decode, one, decode[1].run(one, decode[0].run(one)))
+    boundary = decode[0].run(one)
+    assert right(prefill, other, prefill[1].run(other, prefill[0].run(other)))
+    with pytest.raises(StaleStepError, match="another runner was loaded into since"):
+        decode[1].begin(one, boundary) if begun else decode[1].run(one, boundary)
+    assert right(decode, one, decode[1].run(one, decode[0].run(one)))
+
+
+def test_a_fed_boundary_serves_as_often_as_nobody_writes_over_it(fed: Any) -> None:
+    _, decode = fed
+    batch = toy_batch(1, 1, seed=3)
+    boundary = decode[0].run(batch)
+    for _ in range(2):
+        assert right(decode, batch, decode[1].run(batch, boundary))
+
+
+@pytest.mark.parametrize("sender", ["the same runner", "the other runner"])
+def test_a_begun_step_is_stale_once_its_memory_is_fed(fed: Any, sender: str) -> None:
+    prefill, decode = fed
+    batch = toy_batch(4, 3, seed=4)
+    step = prefill[1].begin(batch, prefill[0].run(batch))
+    if sender == "the same runner":
+        prefill[0].run(toy_batch(6, seed=5))
+    else:
+        decode[0].run(toy_batch(1, 1, seed=5))
+    with pytest.raises(StaleStepError):
+        prefill[1].finish(step)
+
+
+def test_rows_from_elsewhere_are_copied_whoever_was_loaded(fed: Any) -> None:
+    prefill, decode = fed
+    one, other = toy_batch(1, 1, seed=6), toy_batch(5, seed=7)
+    boundary = decode[0].run(one)
+    held = type(boundary)(**{name: getattr(boundary, name).clone() for name in boundary})
+    prefill[1].run(other, prefill[0].run(other))
+    assert right(decode, one, decode[1].run(one, held))
