@@ -77,8 +77,8 @@ def test_rows_that_no_sequence_owns_change_nothing(family: str) -> None:
         results.append(decode(stages, pools, next_tokens([5, 6, 7], LENGTHS, requests=8))[:3])
     # the experts' products are of as many rows as chose them, stale ones among them: they round
     # differently on some processors; a stale row that got through would be off by its 77s
-    for clean, stale in zip(results[:2], results[2:], strict=True):
-        torch.testing.assert_close(clean[:3], stale[:3], atol=1e-5, rtol=1e-5)
+    for one, other in zip(results[:2], results[2:], strict=True):
+        torch.testing.assert_close(one[:3], other[:3], atol=1e-5, rtol=1e-5)
 
 
 def test_a_neighbour_in_the_pack_changes_nothing() -> None:
