@@ -19,13 +19,15 @@ from ppcgc.publish.ownership import (
 class Comparison:
     """Paths are relative to the output folder, with ``/``, sorted. ``missing``, ``changed`` and
     ``unchanged`` are generated files; ``stale`` are owned ones that are no longer generated;
-    ``foreign`` are changed ones without the owner's line, which must not be written over."""
+    ``foreign`` are changed ones without the owner's line, which must not be written over; nor must
+    ``others``, by package the spec that it was made from, where that is another and still there."""
 
     missing: tuple[str, ...]
     changed: tuple[str, ...]
     unchanged: tuple[str, ...]
     stale: tuple[str, ...]
     foreign: tuple[str, ...]
+    others: Mapping[str, str]
 
     @property
     def is_clean(self) -> bool:
@@ -39,6 +41,7 @@ def compare(files: Mapping[str, str], out: Path) -> Comparison:
     changed: list[str] = []
     unchanged: list[str] = []
     foreign: list[str] = []
+    others: dict[str, str] = {}
     for name in sorted(files):
         path = _target(out, name)
         if not path.exists():
@@ -47,15 +50,30 @@ def compare(files: Mapping[str, str], out: Path) -> Comparison:
             unchanged.append(name)
         else:
             changed.append(name)
-            if not is_owned(read_first_line(path)):
+            first = read_first_line(path)
+            if not is_owned(first):
                 foreign.append(name)
+            elif (other := _other_spec(first, first_line(files[name]))) is not None:
+                others[PurePosixPath(name).parts[0]] = other
     return Comparison(
         missing=tuple(missing),
         changed=tuple(changed),
         unchanged=tuple(unchanged),
         stale=tuple(sorted(_stale(files, out))),
         foreign=tuple(foreign),
+        others=others,
     )
+
+
+def _other_spec(theirs: str, ours: str) -> str | None:
+    """The spec that a header names, where it is not the other header's and is still on disk.
+
+    A spec that was moved is not there any more, and its package is written over.
+    """
+    other, own = known_origin(theirs), known_origin(ours)
+    if other is None or own is None or not Path(other).is_file():
+        return None
+    return None if Path(own).exists() and Path(other).samefile(own) else other
 
 
 def read_bytes(path: Path) -> bytes:

@@ -31,6 +31,26 @@ NOT_OWNED = rule(
     """,
 )
 
+OTHER_SPEC = rule(
+    "PPC026",
+    "package-of-another-spec",
+    """
+    A package is written over by the spec that it was made from, and by no other.
+
+    **What.** A package is to be generated where one stands whose modules name another spec in
+    their first line, and that spec is still there.
+
+    **Why it hurts.** Both have the same `family`, and so the same package. The one generated last
+    would take the place of the other without a word, and whoever imports it gets other runners.
+
+    **Bad.** `ppcgc generate specs/llama.yaml`, then `ppcgc generate other/llama.yaml`, both into
+    `generated`.
+
+    **Good.** Another `family` in one of the two, or another folder with `--out`. A spec that was
+    moved or renamed is no other: nothing is there at its old path.
+    """,
+)
+
 _TEMPORARY = ".ppcgc-new"
 
 
@@ -53,6 +73,9 @@ def publish(files: Mapping[str, str], out: Path) -> Published:
     comparison = compare(files, out)
     if comparison.foreign:
         return Published(findings=tuple(_not_owned(out / name) for name in comparison.foreign))
+    if comparison.others:
+        found = sorted(comparison.others.items())
+        return Published(findings=tuple(_of_other(out / name, spec) for name, spec in found))
     for package, names in _by_package(comparison):
         try:
             _publish_package(files, names, out)
@@ -150,4 +173,14 @@ def _not_owned(path: Path) -> Diagnostic:
         span=Span(path.as_posix(), 1, 1, 1, 1),
         message=f"the file in the way was not made by ppcgc: no `{MARK}` on its first line",
         help="move the file away, or generate into another folder with --out",
+    )
+
+
+def _of_other(package: Path, spec: str) -> Diagnostic:
+    return Diagnostic(
+        rule=OTHER_SPEC,
+        span=Span(package.as_posix(), 1, 1, 1, 1),
+        message=f"the package in the way was generated from {spec}, which is still there",
+        help="give one of the two specs another `family`, or generate into another folder with "
+        "--out; remove the package to replace it",
     )

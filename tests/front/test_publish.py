@@ -109,6 +109,29 @@ def test_refuses_to_write_over_a_file_of_others(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
 
 
+def test_refuses_to_write_over_the_package_of_another_spec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("specs/llama.yaml", "other/llama.yaml"):
+        Path(name).parent.mkdir()
+        Path(name).write_text("family: llama\n")
+    out = tmp_path / "generated"
+    publish(package(1, spec="specs/llama.yaml"), out)
+    before = snapshot(out)
+    done = publish(package(2, spec="other/llama.yaml"), out)
+    (finding,) = done.findings
+    assert (finding.rule.code, finding.span.file) == ("PPC026", (out / "llama").as_posix())
+    assert "generated from specs/llama.yaml, which is still there" in finding.message
+    assert snapshot(out) == before
+    # by another path to the same spec, and from where it was moved to
+    assert publish(package(2, spec="other/../specs/llama.yaml"), out).findings == ()
+    Path("specs/llama.yaml").rename("specs/moved.yaml")
+    assert publish(package(3, spec="other/../specs/moved.yaml"), out).findings == ()
+    Path("specs/moved.yaml").unlink()
+    assert publish(package(4, spec="other/llama.yaml"), out).findings == ()
+
+
 def test_a_file_of_others_with_the_same_text_is_left(tmp_path: Path) -> None:
     files = {"llama/core.py": "VALUE = 1\n"}
     (tmp_path / "llama").mkdir()
