@@ -74,12 +74,23 @@ class GraphRing:
     def next_entry(self) -> int:
         """The entry that is written next; waits until the replay before it has taken it."""
         launched = self._launched
-        if launched - self._taken_on_host[0] >= ENTRIES:
+        if not 0 <= launched - self._taken_on_host[0] < ENTRIES:
             self._wait()
         return launched % ENTRIES
 
     def _wait(self) -> None:
-        """Raises what the device has failed with, or AddressError for a load that nobody took."""
+        """Raises what the device has failed with, or AddressError for a load that nobody took.
+
+        Note [who counts wrong]
+            A replay past ``BucketHost.replay`` takes an entry that was not launched for it, or
+            none at all. The counts differ then, and which step saw which load is anybody's guess.
+        """
+        taken = self._taken_on_host[0]
+        if taken > self._launched:
+            raise AddressError(
+                f"{self._launched} replays were launched and {taken} loads are taken: a graph was "
+                "replayed past its runner; replay through `run` alone, and build the runner anew"
+            )
         while self._launched - self._taken_on_host[0] >= ENTRIES:
             idle = self._device_is_idle()
             taken = self._taken_on_host[0]
@@ -111,6 +122,12 @@ class GraphRing:
     def launched(self) -> None:
         """A replay that takes the published entry is on its way."""
         self._launched += 1
+
+    def recount(self) -> None:
+        """Nobody knows whether the last replay is on its way: wait, and see what was taken."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self._launched = self._taken_on_host[0]
 
     def take_in_graph(self) -> None:
         """Inside the captured region, first: the published entry becomes the device's block."""

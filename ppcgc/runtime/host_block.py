@@ -86,6 +86,7 @@ class HostBlock:
     ) -> None:
         """``device_bytes`` are ``block_bytes`` of memory that others use as well."""
         on_gpu = device.type == "cuda"
+        self._device = device
         entries = entries or (8 if on_gpu else 2)  # a CPU copies at once: two show what is stale
         self.mover = open_mover(device)
         nbytes = block_bytes(device, nbytes)
@@ -109,7 +110,7 @@ class HostBlock:
         self.turn = turn = (self.turn + 1) % len(self.host_bytes)
         if self._events and turn % self._half == 0:
             entered = turn // self._half
-            self._events[1 - entered].record()
+            self._events[1 - entered].record(torch.cuda.current_stream(self._device))
             self._events[entered].synchronize()
         return turn
 
@@ -250,8 +251,12 @@ class BucketHost:
             if not self._published:
                 ring.next_entry()
                 ring.publish(0)
-            graph.replay()
-            ring.launched()
+            try:
+                graph.replay()
+                ring.launched()
+            except BaseException:  # an interrupt, or an error of the device
+                ring.recount()
+                raise
             self._published = False
         self._moves.clear()  # sources may be let go
 

@@ -185,7 +185,7 @@ class HostRows:
         """Copy an array's bytes where it fits as it is; False leaves it to ``put``."""
         try:
             rows = memoryview(source)
-        except TypeError:
+        except (TypeError, ValueError, BufferError):  # no buffer, or one that Python cannot name
             return False
         if (
             rows.format not in self._formats

@@ -46,6 +46,11 @@ class PastLive:
         self._one_by_one: list[Callable[[], None]] = []
         self._tables: dict[tuple[Row, ...], Tensor] = {}
 
+    def begin(self) -> None:
+        """What an error left of an earlier body is forgotten."""
+        self._rows.clear()
+        self._one_by_one.clear()
+
     def fill(self, rows: Tensor, live: Tensor, value: float, *, dim: int = 0) -> None:
         """Rows past the count in ``live`` (one int32 on the device) hold ``value``."""
         self._add(rows, live, dim, value, lambda: reset_fill(rows, live, value, dim=dim))
@@ -73,7 +78,7 @@ class PastLive:
             and dim == 0
             and rows.is_contiguous()
             and rows.dtype.itemsize <= WIDEST
-            and rows.nbytes < 2**31
+            and rows.nbytes < 2**30
             and live.dtype is torch.int32
         )
         if not taken:

@@ -4,6 +4,7 @@ Each program takes some blocks of one slot; see ``row_moves`` and ``past_live`` 
 """
 
 # no postponed annotations here: Triton reads `tl.constexpr` off the functions
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -50,7 +51,8 @@ def move_rows(table: Tensor, column: int, moves: int, programs: int) -> None:
 
     ``table`` is int64 on the device. Each move is shared by ``programs``.
     """
-    _move_rows[(moves, programs)](table, column=column, fields=FIELDS, block=WORDS)
+    with torch.cuda.device_of(table):  # type: ignore[no-untyped-call]  # torch's
+        _move_rows[(moves, programs)](table, column=column, fields=FIELDS, block=WORDS)
 
 
 @triton.jit  # type: ignore[untyped-decorator]  # triton's
@@ -59,7 +61,7 @@ def _past(entry, block: tl.constexpr, word: tl.constexpr):  # type: ignore[no-un
     total, row = tl.load(entry + 2), tl.load(entry + 3)
     pattern, repeats = tl.load(entry + 4), tl.load(entry + 5)
     count = tl.load(tl.load(entry + 1).to(tl.pointer_type(tl.int32))).to(tl.int64)
-    live = tl.maximum(count, 0) * row
+    live = tl.minimum(tl.maximum(count, 0) * row, total)
     repeat_to = tl.where(repeats != 0, tl.where(live > 0, total, 0), 0)
     first, step = tl.program_id(1) * block, tl.num_programs(1) * block
     for start in range(live.to(tl.int32) + first, total.to(tl.int32), step):
@@ -90,4 +92,5 @@ def reset_rows(table: Tensor, keys: int, programs: int) -> None:
 
     ``table`` is int64 on the device; the live counts are read when the kernel runs.
     """
-    _reset_rows[(keys, programs)](table, fields=past_live.FIELDS, block=WORDS)
+    with torch.cuda.device_of(table):  # type: ignore[no-untyped-call]  # torch's
+        _reset_rows[(keys, programs)](table, fields=past_live.FIELDS, block=WORDS)

@@ -71,7 +71,7 @@ class Destination:
         self.slot = slot
         self.tail = tail
         self.nbytes = slot.nbytes
-        self._movable = slot.dtype.itemsize <= WIDEST and self.nbytes < 2**31
+        self._movable = slot.dtype.itemsize <= WIDEST and self.nbytes < 2**30
         self._rows = rows = slot.shape[0]
         self._rest = tuple(slot.shape[1:])
         self._dtype, self._device = slot.dtype, slot.get_device()

@@ -33,17 +33,18 @@ HOST_BLOCK = "host block"  # its device side, among the inputs by name
 class Turn:
     """What some memory holds; runners that share it have one turn.
 
-    Note [whose rows a shared slot holds]
-        A boundary that a stage feeds into the next one lies in that one's slots until a runner
-        that shares them is loaded. It is the same object all the while, and its rows are those of
-        another step then. So the memory knows for which runner it was written last.
+    Note [whose rows a slot holds]
+        A boundary that a stage feeds into the next one lies in that one's slots until something
+        else is loaded there: a boundary from elsewhere, a runner that shares them, the batch of a
+        capture. It is the same object all the while, and its rows are those of another step then.
+        So the memory knows for which runner it was fed last, until it is written otherwise.
     """
 
     __slots__ = ("begun", "written_for")
 
     def __init__(self) -> None:
         self.begun: object = None  # the one step that is begun in it
-        self.written_for: object = None  # the runner whose slots hold its own values
+        self.written_for: object = None  # the runner whose slots hold what it was fed
 
 
 class Shared:

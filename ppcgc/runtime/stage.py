@@ -95,8 +95,13 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """``source`` itself where it need not be looked at again; see the kinds."""
 
     @abstractmethod
-    def check_written(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> None:
-        """Raises StaleStepError for rows that lie in slots which another runner has written."""
+    def take_over(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> None:
+        """The slots are this runner's from here on. Raises StaleStepError for a boundary in them
+        that was written over."""
+
+    @abstractmethod
+    def check_written(self, source: InT) -> None:
+        """Raises StaleStepError for a boundary whose rows lay in slots that were written over."""
 
     @abstractmethod
     def boundary_with(self, key: str) -> str | None:
@@ -130,9 +135,8 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 self.receive(bucket, boundary, live)
                 if seen.in_place is NOT_SEEN:
                     seen.in_place = self.in_place(bucket, boundary)
-            elif self.shares_boundary:
-                self.check_written(bucket, boundary)
-            self.turn.written_for = self
+            elif self.is_fed or self.shares_boundary:
+                self.take_over(bucket, boundary)
             self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         except AttributeError as problem:
             self._blame(problem, boundary)
@@ -280,7 +284,6 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         bucket = self._table[choice.padded]
         bucket.host.open(in_graph=in_graph and not self.hook_calls.states)
         self.receive(bucket, boundary, live)
-        self.turn.written_for = self
         self.inputs.load(bucket.slots, bucket.host, batch, live, bucket.padded)
         self.hook_calls.load(bucket.slots, batch, live)
         return Step(live, choice, bucket.slots, bucket.boundary, batch)
@@ -295,6 +298,7 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 f"{': ' + choice.detail if choice.detail else ''}) and the spec says "
                 "`require_graph: true`"
             )
+        self.check_written(boundary)
         received = self.check_boundary(boundary, live)
         slots = self.inputs.bind(batch, received, live)
         self.hook_calls.load(slots, batch, live)

@@ -102,6 +102,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.shared: Shared | None = None  # with runners that never work while this one does
         self._lent_block: Tensor | None = None
         self.shares_boundary = False  # the slots that it is received in are others' as well
+        self.is_fed = False  # the stage before it may write there
         self.prepare()
 
     def prepare(self) -> None:
@@ -219,6 +220,7 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 f"the other for {later.dims} and {later.dtype}"
             )
         self._feeds = later
+        later.is_fed = True
 
     def fed(self) -> None:
         """The stage before this one replays into its slots: what was begun there is stale."""
@@ -287,6 +289,8 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
     def load_for_capture(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
         """Load the bucket with its capture batch, by the same function as every step."""
+        self.backend.join_stream()
+        self.turn.begun = self.turn.written_for = None  # whatever its memory held is gone
         live = bucket.live_at_capture
         batch = self.capture_batch(live, bucket.padded)
         bucket.host.open()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar, get_type_hints
@@ -68,7 +69,10 @@ class EntryStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, None, OutT]):
                 f"as in run(batch); it was given a {type(source).__name__} as boundary too"
             )
 
-    def check_written(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None) -> None:
+    def take_over(self, bucket: Bucket[ExtentsT, SlotsT, None, OutT], source: None) -> None:
+        return None
+
+    def check_written(self, source: None) -> None:
         return None
 
     def boundary_with(self, key: str) -> None:
@@ -122,8 +126,8 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def receive(
         self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT, live: ExtentsT
     ) -> None:
-        if self.shares_boundary:
-            self.check_written(bucket, source)
+        if self.is_fed or self.shares_boundary:
+            self.take_over(bucket, source)
         self.incoming.receive(bucket.boundary, source, live, bucket.host)
 
     def in_place(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> object:
@@ -135,16 +139,24 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """
         return source if _lies_in(bucket.boundary, source) else _LOOK_AGAIN
 
-    def check_written(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> None:
-        """See Note [whose rows a shared slot holds] in ``sharing``."""
-        if self.turn.written_for is not self and _lies_in(bucket.boundary, source):
+    def take_over(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> None:
+        """See Note [whose rows a slot holds] in ``sharing``."""
+        self.check_written(source)
+        self.turn.written_for = self if _lies_in(bucket.boundary, source) else None
+
+    def check_written(self, source: InT) -> None:
+        """See Note [whose rows a slot holds] in ``sharing``."""
+        if not self.is_fed or self.turn.written_for is self:
+            return
+        if any(_touches(bucket.boundary, source) for bucket in self._table.values()):
             raise StaleStepError(
-                f"{type(self).__name__}: the boundary lies in slots that another runner was loaded "
-                "into since; run the two stages of a step one behind the other, or capture without "
-                "`share`"
+                f"{type(self).__name__}: the rows of this boundary lay in slots that were written "
+                "since, by another step, another runner that shares them, or a capture; run the "
+                "stages of a step one behind the other, or keep a copy of the boundary"
             )
 
     def reset_boundary(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT]) -> None:
+        self.incoming.past_live.begin()
         self.incoming.reset(bucket.boundary, bucket.live_counts, self.columns)
 
     def check_boundary(self, source: InT, live: ExtentsT) -> InT:
@@ -171,7 +183,17 @@ def _named(function: FunctionType, name: str) -> FunctionType:
 
 def _lies_in(slots: object, source: object) -> bool:
     """Whether all rows of a boundary are those of the slots themselves."""
-    return isinstance(source, Boundary) and all(
-        tensor is None or tensor.data_ptr() == getattr(slots, name).data_ptr()
-        for name, tensor in ((name, getattr(source, name)) for name in source)
-    )
+    return isinstance(source, Boundary) and all(_same_rows(slots, source))
+
+
+def _touches(slots: object, source: object) -> bool:
+    """Whether any rows of a boundary are."""
+    return isinstance(source, Boundary) and any(_same_rows(slots, source))
+
+
+def _same_rows(slots: object, source: Boundary) -> Iterator[bool]:
+    """For each key that has rows, whether they are the slot's."""
+    for name in source:
+        rows = getattr(source, name)
+        if rows is not None and rows.numel():
+            yield rows.data_ptr() == getattr(slots, name).data_ptr()

@@ -179,6 +179,37 @@ def test_loads_that_no_replay_takes_are_not_waited_for(kernels: Kernels) -> None
         load(host, 9, in_graph=True)
 
 
+@pytest.mark.parametrize("launched", [True, False])
+def test_an_interrupt_amid_a_replay_leaves_the_next_step_its_own(
+    kernels: Kernels, launched: bool
+) -> None:
+    host = BucketHost(block_of(3), counts(3))
+    graph = kernels.graph(host, [])
+
+    class Interrupted(RecordedGraph):
+        def replay(self) -> None:
+            if launched:
+                super().replay()
+            raise KeyboardInterrupt
+
+    load(host, 1, in_graph=True)
+    with pytest.raises(KeyboardInterrupt):
+        host.replay(Interrupted(graph.kernels))
+    for step in range(2, 20):
+        load(host, step, in_graph=True)
+        host.replay(graph)
+        assert seen(host) == [step] * 3
+
+
+def test_a_replay_past_the_runner_that_takes_a_load_is_found(kernels: Kernels) -> None:
+    host = BucketHost(block_of(3), counts(3))
+    graph = kernels.graph(host, [])
+    load(host, 1, in_graph=True)
+    graph.replay()
+    with pytest.raises(AddressError, match="0 replays were launched and 1 loads are taken"):
+        load(host, 2, in_graph=True)
+
+
 # ---------------------------------------------------------------- moves
 
 

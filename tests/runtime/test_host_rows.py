@@ -263,6 +263,11 @@ def test_every_value_at_every_row_is_checked(dtype: torch.dtype) -> None:
                 slot.check_index(5, limit)
 
 
+def test_an_array_whose_buffer_python_cannot_name_is_a_source_error() -> None:
+    with pytest.raises(SourceError, match="slot slot: the array cannot be read"):
+        rows(3).put(np.array(["2026-11-30"] * 2, dtype="M8[D]"), 2)
+
+
 def test_index_role() -> None:
     live(0, 4).check_index(2, 5)
     for values in ((0, 5), (-1, 4)):

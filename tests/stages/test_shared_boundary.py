@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from test_sharing_runners import both
 from test_stage_replays import ranges_of, reference
 from toy_model import toy_batch
 
-from ppcgc.runtime.errors import StaleStepError
+from ppcgc import runtime as rt
+from ppcgc.runtime.errors import SourceError, StaleStepError
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def test_a_fed_boundary_is_refused_once_another_runner_was_loaded(
         assert right(decode, one, decode[1].run(one, decode[0].run(one)))
     boundary = decode[0].run(one)
     assert right(prefill, other, prefill[1].run(other, prefill[0].run(other)))
-    with pytest.raises(StaleStepError, match="another runner was loaded into since"):
+    with pytest.raises(StaleStepError, match="slots that were written since"):
         decode[1].begin(one, boundary) if begun else decode[1].run(one, boundary)
     assert right(decode, one, decode[1].run(one, decode[0].run(one)))
 
@@ -67,3 +69,59 @@ def test_rows_from_elsewhere_are_copied_whoever_was_loaded(fed: Any) -> None:
     held = type(boundary)(**{name: getattr(boundary, name).clone() for name in boundary})
     prefill[1].run(other, prefill[0].run(other))
     assert right(decode, one, decode[1].run(one, held))
+
+
+def test_an_eager_step_over_rows_that_are_gone_is_refused(fed: Any) -> None:
+    prefill, decode = fed
+    one, other = toy_batch(1, 1, seed=8), toy_batch(5, seed=9)
+    boundary = decode[0].run(one)
+    assert right(decode, one, decode[1].eager(one, boundary))
+    prefill[1].run(other, prefill[0].run(other))
+    for eager in (decode[1].eager, decode[1].begin_eager):
+        with pytest.raises(StaleStepError, match="slots that were written since"):
+            eager(one, boundary)
+
+
+def test_one_key_in_the_slots_is_enough(fed: Any) -> None:
+    prefill, decode = fed
+    one, other = toy_batch(1, 1, seed=10), toy_batch(5, seed=11)
+    boundary = decode[0].run(one)
+    first, *_ = boundary
+    mixed = replace(boundary, **{first: getattr(boundary, first).clone()})
+    prefill[1].run(other, prefill[0].run(other))
+    with pytest.raises(StaleStepError, match="slots that were written since"):
+        decode[1].run(one, mixed)
+
+
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_receiver_s_own_other_step_writes_over_a_fed_boundary(
+    toy: Any, share: bool, fails: bool
+) -> None:
+    _, decode = both(toy, 2, fed=True, share=share)
+    one, other = toy_batch(1, 1, seed=12), toy_batch(1, 1, seed=13)
+    made = decode[0].run(other)
+    held = replace(made, **{name: getattr(made, name).clone() for name in made})
+    boundary = decode[0].run(one)
+    if fails:  # at its last key, with the others copied already
+        *_, last = held
+        with pytest.raises(SourceError):
+            decode[1].run(other, replace(held, **{last: getattr(held, last).double()}))
+    else:
+        assert right(decode, other, decode[1].run(other, held))
+    with pytest.raises(StaleStepError, match="slots that were written since"):
+        decode[1].run(one, boundary)
+
+
+@pytest.mark.parametrize("recapture", ["its own", "another's, which shares"])
+def test_a_capture_makes_what_was_begun_and_what_was_fed_stale(fed: Any, recapture: str) -> None:
+    prefill, decode = fed
+    one = toy_batch(1, 1, seed=14)
+    boundary = decode[0].run(one)
+    step = decode[1].begin(one, boundary)
+    rt.capture([decode[1] if recapture == "its own" else prefill[1]], share=True)
+    with pytest.raises(StaleStepError):
+        decode[1].finish(step)
+    with pytest.raises(StaleStepError, match="slots that were written since"):
+        decode[1].run(one, boundary)
+    assert right(decode, one, decode[1].run(one, decode[0].run(one)))

@@ -113,6 +113,7 @@ class OpenPipeline:
         }
         incoming = max(side.nbytes if (side := h.takes) else 0 for h in self._handoffs)
         outgoing = max(side.nbytes if (side := h.hands) else 0 for h in self._handoffs)
+        # before a communicator is aborted: a replay that goes on then must not be handed on
         self._break_off.add([made.break_off for made in self._transports.values()])
         keeper = self._transports[self._names[0]]
         self._incoming, self._outgoing = keeper.blocks(incoming, outgoing)

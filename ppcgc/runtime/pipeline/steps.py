@@ -204,6 +204,8 @@ class Steps:
         else:
             wire = _told(takes.wire(padded, live), transport)
             boundary = takes.live_views(runner.table[padded].boundary, live, padded)
+        # what is received is written behind the last step, whatever stream that was on
+        runner.backend.join_stream()
         coming: list[Transfer] = []
         if block is not None and not transport.in_graph:
             coming = [transport.receive(block[piece], self.step) for piece in wire.pieces]

@@ -134,7 +134,8 @@ class BreakOff:
         self._started = False
 
     def add(self, actions: Sequence[Callable[[], None]]) -> None:
-        self._actions.extend(actions)
+        """Actions that begin before those that were added earlier."""
+        self._actions[:0] = actions
 
     def start(self) -> None:
         """Begin all of it; returns at once. Idempotent."""

@@ -4,10 +4,10 @@ Counts only ever grow, so none is reset and none is missed. ``state`` is the ran
 the device: see ``symmetric`` for what its words are.
 
 Note [who gave up passes nothing on]
-    A wait ends when its count comes, or when the host says that nothing will come any more. Then
-    it marks the rank's state, and from there on no kernel of this rank writes into another's
-    memory or tells a count: what is queued behind the wait runs on bytes that never came, and
-    nobody gets to see what it makes of them.
+    A wait ends when its count comes, or when the host says that nothing will come any more. If the
+    host has said so, it marks the rank's state, and from there on no kernel of this rank writes
+    into another's memory or tells a count: what is queued behind the wait runs on bytes that never
+    came, and nobody gets to see what it makes of them.
 """
 
 # no postponed annotations here: Triton reads `tl.constexpr` off the functions
@@ -35,7 +35,7 @@ def _wait(  # type: ignore[no-untyped-def]  # compiled by triton
         turn += 1
         if turn % looks == 0:
             gone = tl.load(given_up, volatile=True)
-    if seen < wanted:
+    if (seen < wanted) | (gone != 0):
         tl.store(state + bad, 1)
     else:
         tl.store(state + which, wanted)
