@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -101,7 +102,8 @@ def test_a_rank_that_takes_the_store_with_it(fault: str, tmp_path: Path) -> None
     assert host.kind == "DIED"
     for outcome in others:
         assert outcome.kind is None, outcome
-        assert outcome.value.startswith("PeerError: rank 0 failed in step ")
+        # the host may be gone before a slow rank has read the last vote of the capture
+        assert re.match(r"PeerError: rank 0 failed in (step \d+|the set-up): ", outcome.value)
         assert "the store of the process group on rank 0 does not answer" in outcome.value
 
 

@@ -121,6 +121,9 @@ class HandOff:
         self.takes = Side(runner.incoming, runner) if isinstance(runner, LaterStage) else None
         hands_on = runner.place in (Place.FIRST, Place.MIDDLE)
         self.hands = Side(runner.outputs, runner) if hands_on else None
+        self.open_slots = tuple(
+            info.name for info in runner.inputs.table() if info.source == "caller"
+        )
 
     def place(self, incoming: Tensor | None, outgoing: Tensor | None) -> None:
         """Let the runner's boundary slots and results lie in these blocks, before capture."""

@@ -21,7 +21,7 @@ from ppcgc.runtime.pipeline.capturing import capture_together
 from ppcgc.runtime.pipeline.handoff import AnyRunner
 from ppcgc.runtime.pipeline.opening import OpenPipeline
 from ppcgc.runtime.pipeline.report import PipelineReport, environment
-from ppcgc.runtime.pipeline.steps import Refused, part
+from ppcgc.runtime.pipeline.steps import Refused, Write, part
 
 
 class Pipeline(OpenPipeline):
@@ -122,9 +122,11 @@ class Pipeline(OpenPipeline):
 
     # ------------------------------------------------------------ steps
 
-    def run(self, runner: str, batch: Any) -> Any:
+    def run(self, runner: str, batch: Any, write: Write | None = None) -> Any:
         """One step of a runner, on all ranks with the same batch.
 
+        ``write`` is called with the begun step on this rank, between its load and its replay: it
+        writes the slots of ``source: caller``, and a runner that has some is not run without it.
         Its live counts are compared with the first rank's; other values of the same counts are not.
         Returns the outputs on the last rank (valid as long as the spec's ``keep`` says), None on
         the others, which may be ahead. A batch that the first rank refuses raises its error
@@ -137,7 +139,7 @@ class Pipeline(OpenPipeline):
             raise BuildError(f"no runner {runner!r}: this rank has {', '.join(self._numbers)}")
         try:
             self._faults.check()
-            outputs = self._steps.run(number, batch)
+            outputs = self._steps.run(number, batch, write)
             self._faults.check()
         except Refused as refusal:
             self._steps.step += 1
@@ -151,16 +153,19 @@ class Pipeline(OpenPipeline):
         self._steps.step += 1
         return outputs
 
-    def stream(self, steps: Iterable[tuple[str, Any]]) -> Iterator[Any]:
+    def stream(
+        self, steps: Iterable[tuple[str, Any] | tuple[str, Any, Write | None]]
+    ) -> Iterator[Any]:
         """Run ``(runner, batch)`` after ``(runner, batch)``, the same on all ranks.
 
+        A third member is ``write`` of ``run``.
         Yields what ``run`` returns. Ranks work on different batches at once: each goes on as soon
         as its boundary is on its way. At the end all ranks wait for each other, so that none
         believes in outputs that a later rank never made: DisagreementError for a rank that has
         another number of steps.
         """
-        for runner, batch in steps:
-            yield self.run(runner, batch)
+        for runner, batch, *write in steps:
+            yield self.run(runner, batch, *write)
         self._ready()
         try:
             self._faults.check()

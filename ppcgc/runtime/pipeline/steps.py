@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from torch import Tensor
 
@@ -24,6 +25,9 @@ from ppcgc.runtime.pipeline.layout import Wire
 from ppcgc.runtime.pipeline.outbox import Outbox
 from ppcgc.runtime.pipeline.shared_choice import SharedChoice
 from ppcgc.runtime.pipeline.transport import Transfer, Transport
+from ppcgc.runtime.stage import Step
+
+Write: TypeAlias = Callable[[Step[Any, Any, Any]], None]  # the caller's rows of a begun step
 
 
 class Refused(Exception):
@@ -65,10 +69,24 @@ class Steps:
         self.incoming, self.outgoing = incoming, outgoing
         self.collectives, self.counting, self.shared = collectives, counting, shared
         self.step = 0
+        self._write: Write | None = None  # of the step under way
 
-    def run(self, number: int, batch: Any) -> Any:
-        """One step. Raises Refused for a batch that no rank has run."""
+    def run(self, number: int, batch: Any, write: Write | None = None) -> Any:
+        """One step; ``write`` as in ``Pipeline.run``. Raises Refused for a batch that no rank has
+        run, SourceError for slots that the caller leaves unwritten."""
+        self._write = write
+        self._check_written(number)
         return self.lead(number, batch) if self.leads else self.follow(number, batch)
+
+    def _check_written(self, number: int) -> None:
+        """The caller's slots are zero until they are written, and nobody would see why."""
+        handoff = self.handoffs[number]
+        if handoff.open_slots and self._write is None:
+            raise SourceError(
+                f"rank {self.rank}, step {self.step}: {handoff.runner.runner} has slots that the "
+                f"caller writes ({', '.join(handoff.open_slots)}); give run(..., write=...), which "
+                "is called with the begun step, or let a hook write them"
+            )
 
     @property
     def leads(self) -> bool:
@@ -108,16 +126,20 @@ class Steps:
         runner = self.handoffs[number].runner
         if self.shared is None:
             live, choice = runner.decide(batch)
-            return live, choice, runner.begin_as(batch, None, live, choice, in_graph=True)
+            return (
+                live,
+                choice,
+                runner.begin_as(batch, None, live, choice, in_graph=self._write is None),
+            )
         try:
             live, choice = runner.decide(batch)
-            begun = runner.begin_as(batch, None, live, choice, in_graph=True)
+            begun = runner.begin_as(batch, None, live, choice, in_graph=self._write is None)
         except PpcgcError as problem:
             self.shared.refuse(self.step, number, problem)
             raise
         agreed = self.shared.choose(self.step, number, live, choice)
         if agreed is not choice:
-            begun = runner.begin_as(batch, None, live, agreed, in_graph=True)
+            begun = runner.begin_as(batch, None, live, agreed, in_graph=self._write is None)
         return live, agreed, begun
 
     def follow(self, number: int, batch: Any) -> Any:
@@ -209,7 +231,7 @@ class Steps:
         coming: list[Transfer] = []
         if block is not None and not transport.in_graph:
             coming = [transport.receive(block[piece], self.step) for piece in wire.pieces]
-        begun = runner.begin_as(batch, boundary, live, choice, in_graph=True)
+        begun = runner.begin_as(batch, boundary, live, choice, in_graph=self._write is None)
         self.outbox.before_step()
         for transfer in coming:
             if padded is None:
@@ -231,6 +253,8 @@ class Steps:
 
     def _finished(self, runner: AnyRunner, begun: Any, choice: Choice[Any]) -> Any:
         """See Note [a collective belongs to its step] in ``counting``."""
+        if self._write is not None:
+            self._write(begun)
         if choice.padded is not None or not self.counting:
             with self.collectives.watched(self.step):
                 return runner.finish(begun)
