@@ -63,6 +63,8 @@ class Crossover:
             keeps = f"replays from {one.least}" if one.least else "always replays"
             if one.never:
                 keeps = "always eager"
+                if one.replay < one.eager[-1][1]:  # see Note [a replay has to win]
+                    keeps += f", a replay has to win by {100 * WINS_BY:g} %"
             lines.append(
                 f"  {one.padded[self.column]}: replay {one.replay * 1e3:.3f} ms, eager {eager}: "
                 f"{keeps}"

@@ -8,17 +8,21 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from jsonschema import Draft202012Validator
+from torch import nn
 
 import ppcgc
 from ppcgc.cli import main
+from ppcgc.runtime import verify
+from ppcgc.runtime.crossover import BucketTimes, Crossover, least_live
 from ppcgc.schema_file import load_schema
 
 ROOT = Path(ppcgc.__file__).parent.parent
@@ -30,6 +34,8 @@ PAGES = [
 ]
 SPEC_LANGUAGE = ROOT / "docs" / "spec-language.md"
 RUNNERS = ROOT / "docs" / "runners.md"
+PIPELINE = ROOT / "docs" / "pipeline.md"
+VERIFY = ROOT / "docs" / "verify.md"
 VALIDATED = "$ ppcgc validate "
 
 
@@ -207,9 +213,13 @@ def test_the_finding_of_the_readme_is_what_that_mistake_gives(
 
 def output_of(program: str, folder: Path) -> list[str]:
     """The lines that a program prints, run in a folder."""
+    return printed_by([sys.executable, "-c", program], folder)
+
+
+def printed_by(command: list[str], folder: Path) -> list[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        command,
         capture_output=True,
         cwd=folder,
         env=environment,
@@ -281,6 +291,65 @@ def test_the_names_of_runners_are_those_that_are_generated(
     exported = set(re.findall(r'^    "(\w+)",$', (made / "__init__.py").read_text(), flags=re.M))
     classes = set(re.findall(r"`(?:tiny\.)?((?:Prefill|Decode)\w+)`", page))
     assert classes - exported == {"PrefillLaterBatch"}  # the page says that it is not there
+
+
+def test_a_calibration_says_why_a_faster_replay_stays_out() -> None:
+    def line(replay: float) -> str:
+        least = least_live(replay, [(4, 0.010)])
+        one = BucketTimes(padded=(4,), replay=replay, eager=((4, 0.010),), least=least)
+        return str(Crossover(runner="a.b", axis="tokens", column=0, buckets=(one,)))
+
+    assert line(0.00995).endswith(
+        "4: replay 9.950 ms, eager 10.000 at 4: always eager, a replay has to win by 1 %"
+    )
+    assert line(0.0101).endswith(": always eager")
+    assert line(0.0098).endswith(": always replays")
+    assert "1 %" in RUNNERS.read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------- docs/pipeline.md
+
+
+def greedy(steps: int) -> list[int]:
+    """The tokens of the page's model without stages, from its words and not from its code."""
+    torch.manual_seed(0)
+    embed, layers = nn.Embedding(32, 8), [nn.Linear(8, 8) for _ in range(4)]
+    ids = [1, 2, 3]
+    for _ in range(steps):
+        hidden = embed(torch.tensor(ids))
+        for layer in layers:
+            hidden = torch.tanh(layer(hidden))
+        ids.append(int((hidden[-1] @ embed.weight.T).argmax()))
+    return ids
+
+
+def test_the_program_of_pipeline_serves_two_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (spec,), (program,) = examples("yaml", PIPELINE), examples("python", PIPELINE)
+    Path("chain.yaml").write_text(spec, encoding="utf-8")
+    Path("serve.py").write_text(program, encoding="utf-8")
+    assert ran("generate", "chain.yaml")[0] == 0
+    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "serve.py")
+    (line,) = printed_by([sys.executable, *launch], tmp_path)
+    assert line == f"{greedy(5)} (('step', 'replay 7→16', True),)"
+
+
+# ---------------------------------------------------------------- docs/verify.md
+
+
+def test_the_factory_of_verify_is_whole() -> None:
+    (program,) = examples("python", VERIFY)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    prefill, decode = names["subjects"](stages=3)
+    assert [runner.layers.end for runner in prefill.runners] == [2, 3, 4]
+    assert decode.unsplit.runner == "decode"
+    result = verify(decode, checks=["parity"], quick=True)
+    assert result.ok, result
+    with pytest.raises(FrozenInstanceError):
+        prefill.unsplit = None
 
 
 # ---------------------------------------------------------------- links

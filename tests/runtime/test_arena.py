@@ -109,14 +109,17 @@ class Halves:
     def __init__(self, log: list[str], name: str) -> None:
         self.log, self.name = log, name
 
-    def record(self) -> None:
-        self.log.append(f"record {self.name}")
+    def record(self, stream: str) -> None:
+        self.log.append(f"record {self.name} on {stream}")
 
     def synchronize(self) -> None:
         self.log.append(f"wait {self.name}")
 
 
-def test_a_half_of_the_ring_is_entered_after_its_copies_are_done() -> None:
+def test_a_half_of_the_ring_is_entered_after_its_copies_are_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"a stream of {device}")
     block = HostBlock(CPU, 64, entries=8)
     log: list[str] = []
     block._events = (Halves(log, "first"), Halves(log, "second"))  # type: ignore[assignment]  # stand-ins
@@ -124,8 +127,22 @@ def test_a_half_of_the_ring_is_entered_after_its_copies_are_done() -> None:
         for turn in range(8):
             assert block.next_entry() == turn
             log.append(f"write {turn}")
-    a_round = ["record second", "wait first", "write 0", "write 1", "write 2", "write 3"]
-    a_round += ["record first", "wait second", "write 4", "write 5", "write 6", "write 7"]
+    a_round = [
+        "record second on a stream of cpu",
+        "wait first",
+        "write 0",
+        "write 1",
+        "write 2",
+        "write 3",
+    ]
+    a_round += [
+        "record first on a stream of cpu",
+        "wait second",
+        "write 4",
+        "write 5",
+        "write 6",
+        "write 7",
+    ]
     assert log == a_round * 3
 
 

@@ -2,49 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import torch
 from torch import Tensor
 
+from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.slot_info import Role, SlotInfo
 from ppcgc.runtime.verification.cases import Case
 from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
 from ppcgc.runtime.verification.stages import StageUnderTest
+
+_AUTHORS = ("hook", "caller")
 
 
 def owned_rows(stage: StageUnderTest, case: Case, state: str) -> set[int] | None:
     """As ``subject.owned`` says, else as the slots' roles do. None where neither tells.
 
     A table of rows is cut to its lengths: what stands past them is nobody's. A table of pages,
-    or of first rows alone, tells nothing.
+    or of first rows alone, tells nothing. Rows that only a hook or the caller knows are read from
+    the slots, so the case is loaded for them.
     """
     written = stage.written_rows(case, state)
     if stage.subject.owned is not None:
         live = set() if written is None else written[0]
-        return live | set(stage.subject.owned(case.batch, state))
+        return live | row_numbers(stage.subject.owned(case.batch, state), state)
     if written is None:
         return None
     live, padding = written
     owned = set(live)
     try:
         for info in stage.table:
-            if info.role is not Role.INDEX or info.batch is None:
+            if info.role is not Role.INDEX:
                 continue
             if info.of_state == state:
                 owned |= set(_rows(stage, case, info))
-            elif (
-                info.of_state is None and len(stage.runner.inputs.shapes(case.live)[info.name]) > 1
-            ):
-                return None  # a table of pages, perhaps
+            elif info.of_state is None and _may_be_pages(stage, case, info):
+                return None
     except Unread:
         return None
     return owned - (padding - live)
 
 
+def row_numbers(given: Iterable[int] | Tensor, state: str) -> set[int]:
+    """What ``owned`` returned as integers: elements of a tensor are equal to none.
+
+    Raises BuildError for a mask, or for numbers that are no rows.
+    """
+    if not isinstance(given, Tensor):
+        return {int(row) for row in given}
+    if given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
+        raise BuildError(
+            f"`owned` gave a tensor of {given.dtype} for state {state}; give row numbers, of a "
+            "mask `mask.nonzero()`"
+        )
+    return {int(row) for row in given.flatten().tolist()}
+
+
+def _may_be_pages(stage: StageUnderTest, case: Case, info: SlotInfo) -> bool:
+    """An index of no state with more than one dimension, given from outside."""
+    given = info.batch is not None or info.source in _AUTHORS
+    return given and len(stage.runner.inputs.shapes(case.live)[info.name]) > 1
+
+
 def _rows(stage: StageUnderTest, case: Case, info: SlotInfo) -> Iterator[int]:
-    table = expected_rows(stage.runner, info, case).live_part
     if info.dims is not None:
         raise Unread("it has two padded axes")
+    table = _live_part(stage, case, info)
     lengths = _lengths(stage, case, info) if table.dim() == 2 and info.dim == 0 else None
     for row, values in enumerate(table):
         count = None if lengths is None else int(lengths[row])
@@ -54,4 +78,28 @@ def _rows(stage: StageUnderTest, case: Case, info: SlotInfo) -> Iterator[int]:
 def _lengths(stage: StageUnderTest, case: Case, table: SlotInfo) -> Tensor | None:
     """The one slot of lengths on the table's axis; None where there is none, or several."""
     found = [info for info in stage.table if info.role is Role.LENGTHS and info.axes == table.axes]
-    return expected_rows(stage.runner, found[0], case).live_part if len(found) == 1 else None
+    return _live_part(stage, case, found[0]) if len(found) == 1 else None
+
+
+def _live_part(stage: StageUnderTest, case: Case, info: SlotInfo) -> Tensor:
+    """Live rows as the batch has them, or as a hook or the caller writes them.
+
+    Raises Unread for a slot that is neither given nor computed, such as one that a graph writes.
+    """
+    if info.source in _AUTHORS:
+        rows = _as_written(stage, case, info)
+    else:
+        rows = expected_rows(stage.runner, info, case).live_part
+    if not info.axes:
+        return rows
+    live = stage.runner.inputs.shapes(case.live)[info.name][info.dim]
+    return rows.narrow(info.dim, 0, live)
+
+
+def _as_written(stage: StageUnderTest, case: Case, info: SlotInfo) -> Tensor:
+    stage.restore()
+    stage.begin(case)
+    for other, tensor in stage.slots(case):
+        if other.name == info.name:
+            return tensor.detach().cpu().clone()
+    raise Unread("the bucket has no such slot")

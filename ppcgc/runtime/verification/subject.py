@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from torch import Tensor
+
 from ppcgc.runtime.errors import BuildError
 
 #: ``make(live, seed)``: a legal batch with these live counts, the runner's own extents; other
@@ -37,7 +39,7 @@ class Subject:
     batches: BatchMaker | Sequence[Any]
     content: str = "input_ids"
     before_finish: Callable[[Any, Any, Any], None] | None = None
-    owned: Callable[[Any, str], Iterable[int]] | None = None
+    owned: Callable[[Any, str], Iterable[int] | Tensor] | None = None
     peers: Sequence[Sequence[Any]] = ()
     unsplit: Any = None
     tolerance: float | None = None
