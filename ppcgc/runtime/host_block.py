@@ -2,7 +2,7 @@
 
 Note [bytes belong to one bucket]
     Host-filled slots share one block, and each bucket lays it out compactly for itself, so that
-    one copy loads them all. Bytes loaded for one bucket are garbage when read through another
+    they travel together. Bytes loaded for one bucket are garbage when read through another
     bucket's views. Only slots whose every padded row is rewritten by every load may sit there,
     and a bucket runs only right after a load of that bucket.
 """
@@ -191,7 +191,7 @@ class BucketHost:
     def move_rows(
         self, slot: Tensor, source: Tensor | None, live: int, name: str, tail: float | None
     ) -> None:
-        """Copy a device source into the live rows, the others hold ``tail``; done by ``push``.
+        """Copy a device source into the live rows, the others hold ``tail``; not before ``push``.
 
         ``tail`` None repeats the last live row, zero when there is none. Raises SourceError.
         """
@@ -200,7 +200,7 @@ class BucketHost:
     def receive_rows(
         self, slot: Tensor, source: Tensor | None, shape: tuple[int, ...], name: str
     ) -> None:
-        """Take the live rows, of this shape, of a boundary tensor; done by ``push``.
+        """Take the live rows, of this shape, of a boundary tensor; at ``push`` or in the replay.
 
         Nothing is copied when the sender wrote into this very slot. Raises SourceError.
         """

@@ -26,7 +26,7 @@ def open_copy(device: torch.device) -> Copy:
 
 
 def finish_copies(device: torch.device) -> None:
-    """Wait for copies whose pinned memory is about to go: its allocator does not know of them."""
+    """Wait for what reads pinned memory that is about to go: its allocator does not know of it."""
     if not torch.cuda.is_current_stream_capturing():
         torch.cuda.synchronize(device)
 

@@ -115,6 +115,6 @@ def _row(rows: Tensor, live: Tensor, value: float | None) -> Row:
         row_bytes // width,
         0 if value is None else pattern_of(value, rows.dtype),
         value is None,
-        0,
+        0,  # of no use: a row of the table is 64 bytes
         width,
     )

@@ -259,7 +259,7 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """Load for a choice that is made already: later ranks take the first rank's.
 
         The rows of ``boundary`` may still be on their way until ``finish``. ``in_graph`` says that
-        nobody looks at the slots before it: see Note [moves inside the graph] in ``row_moves``.
+        nobody looks at the slots before it: see Note [two ways to the device] in ``host_block``.
         """
         self._begun = self.turn.begun = None
         self.backend.join_stream()

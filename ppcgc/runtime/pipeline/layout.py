@@ -5,7 +5,7 @@ Note [one block for a boundary]
     receiver work out from the same shapes. The receiver's slots are views of its block, so one
     receive fills them all and nothing is copied. Only the bytes up to the last live row travel;
     padded rows of the keys before the last travel with them, and the receiver resets them (see
-    Note [padded rows received are never trusted] in ``stage``).
+    Note [padded rows received are never trusted] in ``carried``).
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from ppcgc.validate.rules.facts import LATER, boundary_of, runner_places, slot_p
 def hand_off_without_peer(family: Family) -> Iterator[Finding]:
     """One stage can leave the graph while its neighbour waits inside of it.
 
-    **What.** With `transport: captured` or `symmetric` the boundary travels inside the graphs,
-    so all stages take the same path. A slot that only some of them have must not decide that by
-    its absence.
+    **What.** With `transport: captured` the boundary travels inside the graphs, with `symmetric`
+    straight into the next stage's slots, so all stages take the same path. A slot that only some
+    of them have must not decide that by its absence.
 
     **Why it hurts.** The stage that sees the slot missing runs eagerly and sends nothing that
     the captured receive of the next one would get: both wait for ever.
@@ -63,8 +63,8 @@ def _decides(slot: Slot) -> bool:
 def transport_capability(family: Family) -> Iterator[Finding]:
     """A transport is asked for what it cannot do.
 
-    **What.** Inside the graphs (`captured`, `symmetric`) keys travel whole: `scatter_gather`
-    joins its parts by a collective beside the graphs. `symmetric` writes into the next stage's
+    **What.** With `captured` and `symmetric` keys travel whole: `scatter_gather` joins its parts
+    by a collective beside the graphs. `symmetric` writes into the next stage's
     buffers, so what a middle stage sends is made there: it has no `by: runtime`. A pipeline of
     one stage hands nothing on.
 

@@ -1,7 +1,8 @@
 """Kernels of the symmetric transport, in Triton: wait for a count, push bytes, tell a count.
 
 Counts only ever grow, so none is reset and none is missed. ``state`` is the rank's own, int64 on
-the device: see ``symmetric`` for what its words are.
+the device: how many blocks it has sent, how many it has taken, whether it gave up, and how many
+programs of a push are done.
 
 Note [who gave up passes nothing on]
     A wait ends when its count comes, or when the host says that nothing will come any more. If the
