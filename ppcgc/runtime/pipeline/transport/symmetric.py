@@ -159,7 +159,7 @@ def _parts(whole: Tensor, nbytes: int) -> tuple[Tensor, Tensor]:
 
 
 def _graph(body: Callable[[int], None]) -> Callable[[], None]:
-    """The launch of a kernel as a graph: ``body(1)``, behind a run of ``body(0)`` that compiles it."""
+    """A kernel as a graph of its own: ``body(1)``, once ``body(0)`` has compiled it."""
     body(0)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
