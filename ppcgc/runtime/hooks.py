@@ -47,6 +47,9 @@ class HookState:
     @classmethod
     def build(cls, info: HookInfo, hook: object, nbytes: int, device: torch.device) -> HookState:
         """Raises BuildError for a hook without a method that the spec calls, or negative bytes."""
+        if isinstance(hook, type):
+            name = hook.__name__
+            raise BuildError(f"hook {info.name}: {name} is a class; give an object, {name}(...)")
         lacking = [when for when in info.at if not callable(getattr(hook, when, None))]
         if lacking:
             raise BuildError(

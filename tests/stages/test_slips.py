@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -210,9 +211,18 @@ class Fill:
         slots.hooked[: live.tokens] = 3.0
 
 
-@pytest.mark.parametrize("hooks", [Fill(), None, [Fill()]])
+@pytest.mark.parametrize(
+    ("hooks", "said"),
+    [
+        *(
+            (given, f"hooks is a {type(given).__name__} without fill: give OneFirstHooks(fill=...)")
+            for given in (Fill(), None, [Fill()])
+        ),
+        (SimpleNamespace(fill=Fill), "hook fill: Fill is a class; give an object, Fill(...)"),
+    ],
+)
 def test_a_hook_in_the_place_of_the_hooks_is_refused(
-    hooks: Any, tmp_path_factory: pytest.TempPathFactory
+    hooks: Any, said: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     text = (SPECS / "keeping.yaml").read_text(encoding="utf-8")
     made = import_text(text, tmp_path_factory.mktemp("keeping"), "keeping.yaml")
@@ -226,8 +236,8 @@ def test_a_hook_in_the_place_of_the_hooks_is_refused(
             backend=rt.open_backend("cpu"),
             hooks=hooks,
         )
-    assert f"hooks is a {type(hooks).__name__} without fill" in str(caught.value)
-    assert "give OneFirstHooks(fill=...)" in str(caught.value)
+    for part in said.split(": "):
+        assert part in str(caught.value)
 
 
 # ---------------------------------------------------------------- calls
