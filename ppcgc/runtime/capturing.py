@@ -60,13 +60,7 @@ def capture(
         raise BuildError(f"order {order!r}: one of {', '.join(ORDERS)}")
     check_together(runners)
     say = progress or _silent
-    for runner in runners:
-        runner.close()
-        runner.dropped.clear()
-    if share:
-        share_memory(runners)
-    for runner in runners:
-        runner.allocate()
+    make_ready(runners, share=share)
     # Note [buffers outlive inference mode]
     # What is made under torch.inference_mode() can never be written outside of it, and slots,
     # pools and outputs are written by every step, wherever that step is asked for.
@@ -89,6 +83,17 @@ def capture(
             raise
     for runner in runners:
         runner.mark_captured()
+
+
+def make_ready(runners: Sequence[AnyRunner], *, share: bool) -> None:
+    """Close what was captured earlier, and give everything its final address."""
+    for runner in runners:
+        runner.close()
+        runner.dropped.clear()
+    if share:
+        share_memory(runners)
+    for runner in runners:
+        runner.allocate()
 
 
 def in_order(runners: Sequence[RunnerT], order: str) -> Iterator[tuple[RunnerT, AnyBucket]]:

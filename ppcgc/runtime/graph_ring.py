@@ -27,6 +27,7 @@ from torch import Tensor
 
 from ppcgc.runtime.errors import AddressError
 from ppcgc.runtime.host_rows import bytes_of
+from ppcgc.runtime.row_moves import runs_kernels
 
 ENTRIES = 8
 HEAD = 8  # int64 words before the bytes of an entry
@@ -41,12 +42,10 @@ Reader: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], None]
 
 def open_reader(device: torch.device) -> Reader | None:
     """The kernel for this device; None where loads are copied by a call."""
-    if device.type != "cuda":
+    if not runs_kernels(device):
         return None
-    try:
-        from ppcgc.runtime.ring_kernel import take_entry
-    except ImportError:  # a torch without Triton
-        return None
+    from ppcgc.runtime.ring_kernel import take_entry
+
     return take_entry
 
 

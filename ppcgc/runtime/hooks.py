@@ -63,28 +63,16 @@ class HookState:
 
     def capture(self, slot: str, live: object) -> object:
         """The live rows of a slot for warm-up and capture, as the batch would give them."""
-        try:
-            return self._hook.capture(slot, live)
-        except Exception as problem:
-            problem.add_note(self._place("capture", f"slot {slot}, {live}"))
-            raise
+        return self._call("capture", f"slot {slot}, {live}", slot, live)
 
     def key(self, rows: object, slots: object) -> object:
         """The object that the forward gets for a graph of these rows."""
-        try:
-            return self._hook.key(rows, slots, self.workspace) if self._keys else None
-        except Exception as problem:
-            problem.add_note(self._place("key", rows))
-            raise
+        return self._call("key", rows, rows, slots, self.workspace) if self._keys else None
 
     def load(self, slots: object, batch: object, live: object) -> None:
         """After the copies of a load: the hook fills the slots that it writes."""
-        try:
-            if self._loads:
-                self._hook.load(slots, batch, live)
-        except Exception as problem:
-            problem.add_note(self._place("load", live))
-            raise
+        if self._loads:
+            self._call("load", live, slots, batch, live)
 
     def plan(self, made: object, slots: object, batch: object, live: object) -> None:
         """Before a warm-up, capture or replay, on its stream."""
@@ -93,11 +81,7 @@ class HookState:
         while len(self._pending) >= self.info.staging:
             self._pending.popleft().synchronize()
         started = time.perf_counter()
-        try:
-            self._hook.plan(made, slots, batch, live)
-        except Exception as problem:
-            problem.add_note(self._place("plan", live))
-            raise
+        self._call("plan", live, made, slots, batch, live)
         self.plan_seconds += time.perf_counter() - started
         self.plans += 1
         if self._device.type == "cuda":
@@ -105,9 +89,14 @@ class HookState:
             event.record(torch.cuda.current_stream(self._device))
             self._pending.append(event)
 
-    def _place(self, when: str, rows: object) -> str:
-        """What an error of the hook's own says beside: it passes through as it is."""
-        return f"in hook {self.info.name}: {type(self._hook).__name__}.{when} for {rows}"
+    def _call(self, when: str, rows: object, *given: object) -> object:
+        """The hook's own method. An error of it passes through as it is, with the place beside."""
+        try:
+            return getattr(self._hook, when)(*given)
+        except Exception as problem:
+            kind = type(self._hook).__name__
+            problem.add_note(f"in hook {self.info.name}: {kind}.{when} for {rows}")
+            raise
 
 
 class Hooks:

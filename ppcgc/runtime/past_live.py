@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.receiving import reset_fill, reset_repeat_last
-from ppcgc.runtime.row_moves import MOST_PROGRAMS, WIDEST, WORDS, pattern_of
+from ppcgc.runtime.row_moves import WIDEST, pattern_of, programs_for, runs_kernels
 
 FIELDS = 8  # int64 values of a key in the table
 Resetter: TypeAlias = Callable[[Tensor, int, int], None]  # see ``row_kernel.reset_rows``
@@ -27,12 +27,10 @@ Row: TypeAlias = tuple[int, ...]  # a key's row of the table
 
 def open_resetter(device: torch.device) -> Resetter | None:
     """The kernel for this device; None where keys are reset one by one."""
-    if device.type != "cuda":
+    if not runs_kernels(device):
         return None
-    try:
-        from ppcgc.runtime.row_kernel import reset_rows
-    except ImportError:  # a torch without Triton
-        return None
+    from ppcgc.runtime.row_kernel import reset_rows
+
     return reset_rows
 
 
@@ -63,12 +61,12 @@ class PastLive:
         """Do it, inside the captured region."""
         table = self._table(tuple(self._rows))
         if self._kernel is not None and table is not None:
-            self._kernel(table, len(self._rows), self._programs())
+            largest = max(row[2] * row[7] for row in self._rows)
+            self._kernel(table, len(self._rows), programs_for(largest))
         else:
             for act in self._one_by_one:
                 act()
-        self._rows.clear()
-        self._one_by_one.clear()
+        self.begin()
 
     def _add(
         self, rows: Tensor, live: Tensor, dim: int, value: float | None, act: Callable[[], None]
@@ -95,11 +93,6 @@ class PastLive:
         if table is None and not torch.cuda.is_current_stream_capturing():
             table = self._tables[rows] = torch.tensor(rows, dtype=torch.int64, device=self._device)
         return table
-
-    def _programs(self) -> int:
-        """How many programs share the largest key."""
-        largest = max(row[2] * row[7] for row in self._rows)
-        return max(1, min(MOST_PROGRAMS, largest // (WIDEST * WORDS)))
 
 
 def _row(rows: Tensor, live: Tensor, value: float | None) -> Row:

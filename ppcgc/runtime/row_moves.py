@@ -131,17 +131,31 @@ def pattern_of(value: float, dtype: torch.dtype) -> int:
     return int.from_bytes(raw, "little", signed=True)
 
 
+def programs_for(nbytes: int) -> int:
+    """How many programs share so many bytes, at the widest word."""
+    return max(1, min(MOST_PROGRAMS, nbytes // (WIDEST * WORDS)))
+
+
 Mover: TypeAlias = Callable[[Tensor, int, int, int], None]  # see ``row_kernel.move_rows``
+
+
+def runs_kernels(device: torch.device) -> bool:
+    """Whether kernels in Triton run on this device."""
+    if device.type != "cuda":
+        return False
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def open_mover(device: torch.device) -> Mover | None:
     """The kernel for this device; None where moves are done one by one."""
-    if device.type != "cuda":
+    if not runs_kernels(device):
         return None
-    try:
-        from ppcgc.runtime.row_kernel import move_rows
-    except ImportError:  # a torch without Triton
-        return None
+    from ppcgc.runtime.row_kernel import move_rows
+
     return move_rows
 
 
@@ -223,7 +237,7 @@ class BucketMoves:
         self._mover(self._device_table, IN_GRAPH, self._in_graph, self._programs(others))
 
     def _programs(self, others: Sequence[Tensor] = ()) -> int:
-        """How many programs share the largest move, at the widest word."""
+        """How many programs share the largest move."""
         sizes = [known.nbytes for known in self._known.values()]
         sizes += [other.nbytes for other in others]
-        return max(1, min(MOST_PROGRAMS, max(sizes) // (WIDEST * WORDS)))
+        return programs_for(max(sizes))

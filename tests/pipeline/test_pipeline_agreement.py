@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import sys
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -108,6 +110,15 @@ def test_transports_that_gloo_cannot_serve(tmp_path: Path) -> None:
 def test_a_symmetric_transport_goes_alone() -> None:
     with pytest.raises(TransportError, match="eager, symmetric: `symmetric` cannot be mixed"):
         check_transports(["eager", "symmetric"], torch.device("cuda"))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_symmetric_transport_needs_triton(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # of a module that is None here Python says that it cannot be imported
+    monkeypatch.setitem(sys.modules, "triton", ModuleType("triton") if there else None)
+    refused = pytest.raises(TransportError, match="transport symmetric needs Triton")
+    with nullcontext() if there else refused:
+        check_transports(["symmetric"], torch.device("cuda"))
 
 
 def test_a_runner_that_was_captured_cannot_open_a_pipeline(tmp_path: Path) -> None:

@@ -14,14 +14,21 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-from ppcgc.runtime.capturing import AnyBucket, Progress, in_order, label, record, warm_up
+from ppcgc.runtime.capturing import (
+    AnyBucket,
+    Progress,
+    in_order,
+    label,
+    make_ready,
+    record,
+    warm_up,
+)
 from ppcgc.runtime.collecting import garbage_held
 from ppcgc.runtime.compiling import first_to_compile, prepare
 from ppcgc.runtime.errors import CaptureError, GraphRequiredError, PeerError
 from ppcgc.runtime.pipeline.board import Board
 from ppcgc.runtime.pipeline.counting import Counting
 from ppcgc.runtime.pipeline.handoff import AnyRunner
-from ppcgc.runtime.sharing import share as share_memory
 
 Watched = Callable[[int, str], AbstractContextManager[None]]
 Body = Callable[[AnyRunner, AnyBucket], Callable[[], None]]
@@ -56,13 +63,7 @@ def capture_together(
         with watched(-1, f"the warm-up of {label(runner, bucket)}"):
             warm_up(runner, bucket)
 
-    for runner in runners:
-        runner.close()
-        runner.dropped.clear()
-    if share:
-        share_memory(runners)
-    for runner in runners:
-        runner.allocate()
+    make_ready(runners, share=share)
     try:
         with torch.inference_mode(False), garbage_held():
             prepare(runners, None)

@@ -126,21 +126,23 @@ class Steps:
         runner = self.handoffs[number].runner
         if self.shared is None:
             live, choice = runner.decide(batch)
-            return (
-                live,
-                choice,
-                runner.begin_as(batch, None, live, choice, in_graph=self._write is None),
-            )
+            return live, choice, self._begun(runner, batch, None, live, choice)
         try:
             live, choice = runner.decide(batch)
-            begun = runner.begin_as(batch, None, live, choice, in_graph=self._write is None)
+            begun = self._begun(runner, batch, None, live, choice)
         except PpcgcError as problem:
             self.shared.refuse(self.step, number, problem)
             raise
         agreed = self.shared.choose(self.step, number, live, choice)
         if agreed is not choice:
-            begun = runner.begin_as(batch, None, live, agreed, in_graph=self._write is None)
+            begun = self._begun(runner, batch, None, live, agreed)
         return live, agreed, begun
+
+    def _begun(
+        self, runner: AnyRunner, batch: Any, boundary: Any, live: Any, choice: Choice[Any]
+    ) -> Step[Any, Any, Any]:
+        """Nobody looks at the slots before the replay, but for a caller who writes some."""
+        return runner.begin_as(batch, boundary, live, choice, in_graph=self._write is None)
 
     def follow(self, number: int, batch: Any) -> Any:
         """The step of any other rank. Raises Refused when the first rank refused the batch."""
@@ -231,7 +233,7 @@ class Steps:
         coming: list[Transfer] = []
         if block is not None and not transport.in_graph:
             coming = [transport.receive(block[piece], self.step) for piece in wire.pieces]
-        begun = runner.begin_as(batch, boundary, live, choice, in_graph=self._write is None)
+        begun = self._begun(runner, batch, boundary, live, choice)
         self.outbox.before_step()
         for transfer in coming:
             if padded is None:

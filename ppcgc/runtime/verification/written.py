@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from ppcgc.runtime.arena import first_rows
 from ppcgc.runtime.slot_info import SlotInfo
 from ppcgc.runtime.verification.cases import Case
 from ppcgc.runtime.verification.comparing import same_bits, value_difference
@@ -106,7 +107,4 @@ def _is_reset(info: SlotInfo) -> bool:
 
 
 def _live_cells(stage: StageUnderTest, case: Case, info: SlotInfo, tensor: Tensor) -> Tensor:
-    shape = stage.runner.inputs.shapes(case.live)[info.name]
-    for dim in info.dims or ((info.dim,) if info.axes else ()):
-        tensor = tensor.narrow(dim, 0, shape[dim])
-    return tensor
+    return first_rows(tensor, stage.runner.inputs.shapes(case.live)[info.name])

@@ -15,6 +15,7 @@ from ppcgc.runtime.pipeline.transport.base import Transfer, Transport
 from ppcgc.runtime.pipeline.transport.captured import CapturedTransport
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 from ppcgc.runtime.pipeline.transport.symmetric import SymmetricTransport
+from ppcgc.runtime.row_moves import runs_kernels
 
 __all__ = [
     "NAMES",
@@ -47,6 +48,11 @@ def check_transports(names: Sequence[str], device: torch.device) -> None:
         raise TransportError(
             f"transports {', '.join(names)}: `symmetric` cannot be mixed with another; give all "
             "runners one"
+        )
+    if "symmetric" in names and not runs_kernels(device):
+        raise TransportError(
+            "transport symmetric needs Triton, whose kernels wait and tell, and this torch has "
+            "none; use `transport: eager`"
         )
     if device.type == "cuda":
         # see Note [multicast stays off] in ``symmetric``; read when a communicator is made
