@@ -104,26 +104,29 @@ class Faults:
 
     def verdict(self, *, peer: int, step: int, what: str, late: bool, why: str) -> PeerError:
         """The failure that stands on the board, or a new one of the rank that is at fault."""
-        try:
-            known = self.board.failure()
-            if known is None:
-                known = self.board.publish(self._of(peer, step, what, late=late, why=why))
-        except StoreGoneError as gone:
-            return self.board.lost(gone, step, f"waited for {what} of rank {peer}", peer)
-        return known.error()
+        waited = f"waited for {what} of rank {peer}"
+        return self._judged(
+            lambda: self._of(peer, step, what, late=late, why=why), peer, step, waited
+        )
 
     def absent(
         self, peers: Sequence[int], *, step: int, what: str, late: bool, why: str
     ) -> PeerError:
         """As ``verdict``, where any of ``peers`` may be the one that was waited for."""
+
+        def silent() -> Failure:
+            rank = self.board.silent(peers)
+            detail = f"rank {self.board.rank} waited for it in {what} ({why})"
+            return Failure(rank=rank, step=step, what=detail, late=late)
+
+        return self._judged(silent, peers[0], step, f"waited in {what} ({why})")
+
+    def _judged(self, found: Callable[[], Failure], peer: int, step: int, waited: str) -> PeerError:
+        """What stands on the board, else what is ``found``, which stands there from here on."""
         try:
-            known = self.board.failure()
-            if known is None:
-                rank = self.board.silent(peers)
-                detail = f"rank {self.board.rank} waited for it in {what} ({why})"
-                known = self.board.publish(Failure(rank=rank, step=step, what=detail, late=late))
+            known = self.board.failure() or self.board.publish(found())
         except StoreGoneError as gone:
-            return self.board.lost(gone, step, f"waited in {what} ({why})", peers[0])
+            return self.board.lost(gone, step, waited, peer)
         return known.error()
 
     def _of(self, peer: int, step: int, what: str, *, late: bool, why: str) -> Failure:
