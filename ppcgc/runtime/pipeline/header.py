@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.choice import Reason
+from ppcgc.runtime.choice import Choice, Reason
 
 REASONS = tuple(Reason)
 _FIXED = 6  # step, runner, path, reason, columns, bytes of the note
@@ -42,6 +43,19 @@ class Header:
     live: tuple[int, ...] = ()
     padded: tuple[int, ...] = ()
     note: str = ""
+
+
+def header_of(step: int, runner: int, live: tuple[int, ...], choice: Choice[Any]) -> Header:
+    """The header of a step that is chosen."""
+    return Header(
+        step=step,
+        runner=runner,
+        path=Path.EAGER if choice.padded is None else Path.REPLAY,
+        reason=choice.reason,
+        live=tuple(live),
+        padded=tuple(choice.padded or ()),
+        note=choice.detail,
+    )
 
 
 def header_size(columns: int) -> int:

@@ -22,7 +22,7 @@ from ppcgc.runtime.errors import DisagreementError, PpcgcError, StepRefusedError
 from ppcgc.runtime.pipeline.faults import Faults, reason_of
 from ppcgc.runtime.pipeline.groups import Group
 from ppcgc.runtime.pipeline.handoff import AnyRunner
-from ppcgc.runtime.pipeline.header import Header, Path, decode, encode, header_size
+from ppcgc.runtime.pipeline.header import Header, Path, decode, encode, header_of, header_size
 
 
 class SharedChoice:
@@ -50,15 +50,7 @@ class SharedChoice:
         Raises StepRefusedError when another rank refuses its batch, DisagreementError for ranks
         at different steps or with different lists of live counts, PeerError kinds.
         """
-        path = Path.EAGER if choice.padded is None else Path.REPLAY
-        own = Header(
-            step=step,
-            runner=number,
-            path=path,
-            reason=choice.reason,
-            live=tuple(live),
-            padded=tuple(choice.padded or ()),
-        )
+        own = header_of(step, number, live, choice)
         others = {r: h for r, h in self._exchange(own).items() if r != self._faults.board.rank}
         for rank, header in others.items():
             self._check(own, rank, header)

@@ -20,7 +20,7 @@ from ppcgc.runtime.pipeline.channel import HeaderChannel
 from ppcgc.runtime.pipeline.collectives import Collectives
 from ppcgc.runtime.pipeline.counting import Counting
 from ppcgc.runtime.pipeline.handoff import AnyRunner, HandOff, Side
-from ppcgc.runtime.pipeline.header import Header, Path
+from ppcgc.runtime.pipeline.header import Header, Path, header_of
 from ppcgc.runtime.pipeline.layout import Wire
 from ppcgc.runtime.pipeline.outbox import Outbox
 from ppcgc.runtime.pipeline.shared_choice import SharedChoice
@@ -103,17 +103,7 @@ class Steps:
             note = f"{type(problem).__name__}: {problem}"
             self.channel.send(Header(step=self.step, runner=number, path=Path.REFUSED, note=note))
             raise Refused(problem) from problem
-        self.channel.send(
-            Header(
-                step=self.step,
-                runner=number,
-                path=Path.EAGER if choice.padded is None else Path.REPLAY,
-                reason=choice.reason,
-                live=tuple(live),
-                padded=tuple(choice.padded or ()),
-                note=choice.detail,
-            )
-        )
+        self.channel.send(header_of(self.step, number, live, choice))
         self.outbox.before_step()
         outputs = self._finished(runner, begun, choice)
         if choice.padded is not None:
