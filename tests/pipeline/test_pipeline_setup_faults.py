@@ -75,7 +75,8 @@ def with_a_store_on_rank_0(rank: int, port: int, fault: str) -> Any:
     dist.init_process_group("gloo", address, rank=rank, world_size=3, timeout=limit)
     host = torch.tensor(os.getpid())
     dist.broadcast(host, src=0)
-    pipeline, _ = opened(rank, 3, "gloo")
+    # long enough for all to connect on a machine under load: only rank 0 may be what fails
+    pipeline, _ = opened(rank, 3, "gloo", timeout=4.0)
     try:
         with pipeline:
             pipeline.capture()
