@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -12,6 +14,25 @@ from ppcgc.runtime.errors import CaptureError, NotCapturedError
 
 def _closed() -> None:
     raise NotCapturedError("the graph is closed")
+
+
+@contextmanager
+def _no_garbage_collected() -> Iterator[None]:
+    """Keep Python's collector from running.
+
+    Note [garbage amid a capture]
+        A runner that was dropped without ``close()`` waits for the collector, and the destructor
+        of its memory pool gives memory back to CUDA, which a thread that captures may not do: the
+        destructor cannot raise, and the process is gone. The collector runs whenever enough
+        objects were made, so it is held back while a graph is recorded.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class CudaGraph:
@@ -95,6 +116,7 @@ class CudaBackend:
         try:
             with (
                 torch.no_grad(),
+                _no_garbage_collected(),
                 torch.cuda.graph(
                     graph,
                     pool=self._pool.id,  # type: ignore[arg-type]  # documented so
