@@ -6,9 +6,9 @@ Values are checked against the slot's role at each step: they are on the host an
 from __future__ import annotations
 
 import ctypes
-import sys
+import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -51,17 +51,27 @@ def bytes_of(tensor: Tensor) -> memoryview[int]:
 _Integers: TypeAlias = "memoryview[int] | None"
 
 
-def _ones(lanes: int, width: int) -> int:
-    """An integer of so many lanes of ``width`` bytes with a one in each."""
-    return int.from_bytes((1).to_bytes(width, sys.byteorder) * lanes, sys.byteorder)
-
-
 def _integers(tensor: Tensor) -> _Integers:
     """The memory of a one-dimensional integer tensor, as integers."""
     code = _INTEGER_CODES.get(tensor.dtype)
     if code is None or tensor.dim() != 1 or not tensor.numel():
         return None
     return bytes_of(tensor).cast(code)
+
+
+def _packer(ints: memoryview[int]) -> struct.Struct:
+    """Writes all of the integers at once; as native as the view is."""
+    return struct.Struct(f"{len(ints)}{ints.format}")
+
+
+def _array_of(tensor: Tensor, ints: _Integers) -> Any:
+    """The same memory as a numpy array; None where it holds other values, or without numpy."""
+    if ints is None:
+        return None
+    try:
+        return tensor.numpy()
+    except RuntimeError:  # torch's word for a process without numpy
+        return None
 
 
 # Note [arrays are read through the buffer protocol]
@@ -100,14 +110,13 @@ class HostRows:
         "_dtype",
         "_formats",
         "_ints",
-        "_lanes",
-        "_limit",
-        "_past_limit",
+        "_pack",
         "_rest",
         "_row_bytes",
         "_rows",
+        "_signed",
         "_taking",
-        "_tops",
+        "_unsigned",
         "name",
         "tensor",
     )
@@ -125,9 +134,10 @@ class HostRows:
         self._rows = rows = tensor.shape[0] if tensor.dim() else 1
         self._row_bytes = tensor.nbytes // rows if rows else 0
         self._bytes = bytes_of(tensor)
-        self._lanes = _ones(min(rows, SMALL), self._row_bytes) if self._ints is not None else 0
-        self._tops = self._lanes << (8 * self._row_bytes - 1) if self._lanes else 0
-        self._limit, self._past_limit = 0, self._tops  # see Note [many integers are checked as one]
+        self._pack = None if self._ints is None else _packer(self._ints).pack_into
+        # see Note [the largest is found by numpy]
+        self._signed = signed = _array_of(tensor, self._ints)
+        self._unsigned = None if signed is None else signed.view(f"u{self._row_bytes}")
         self._formats = _BUFFER_FORMATS.get(tensor.dtype, ()) if dim == 0 else ()
 
     def put(
@@ -230,15 +240,15 @@ class HostRows:
 
     def set_all(self, value: float) -> None:
         """Every padded row holds ``value``."""
-        if self._ints is not None and self._rows == 1 and isinstance(value, int):
-            self._set_integers(0, (value,))
+        if self._pack is not None and self._rows == 1 and isinstance(value, int):
+            self._set_integers(self._pack, (value,))
         else:
             self.tensor.fill_(value)
 
     def set_rows(self, values: Sequence[int]) -> None:
         """One value for every padded row, the same in all of the row's elements."""
-        if self._ints is not None and len(values) == self._rows:
-            self._set_integers(0, values)
+        if self._pack is not None and len(values) == self._rows:
+            self._set_integers(self._pack, values)
         else:
             self.tensor.copy_(spread(values, self.tensor, self._dim))
 
@@ -263,46 +273,47 @@ class HostRows:
             rows.narrow(self._dim, live - 1, 1)
         )
 
-    def _set_integers(self, start: int, values: Sequence[int]) -> None:
-        """Write integers from a row on. Raises SourceError for one that the dtype cannot hold."""
-        ints = self._ints
-        if ints is None or not values:
-            return
+    def _set_integers(self, pack: Callable[..., None], values: Sequence[int]) -> None:
+        """An integer for every row. Raises SourceError for one that the dtype cannot hold."""
         try:
-            ints[start : start + len(values)] = array(ints.format, values)
-        except (OverflowError, TypeError) as problem:
+            pack(self._bytes, 0, *values)
+        except struct.error as problem:
             raise SourceError(
                 f"slot {self.name}: a computed value does not fit into {self._dtype}: {problem}"
             ) from None
 
     # ------------------------------------------------------------ roles, of the live rows
 
-    # Note [many integers are checked as one]
-    #   Comparing one integer after the other costs as much as all else of a load. Read as one long
-    #   integer, the rows are lanes of it: a lane with its top bit set is negative, and one that has
-    #   it set once `top - limit` is added to every lane is not below the limit. No lane without its
-    #   top bit can carry into the next. Whatever does not pass is looked at again by ``roles``,
-    #   which makes the error.
+    # Note [the largest is found by numpy]
+    #   `argmax` of an array costs a third of a microsecond for a few integers and no more for a
+    #   thousand; each operation of torch costs several times that. Read as unsigned, a negative
+    #   integer is larger than any other, so one look finds whatever is not in [0, limit). What does
+    #   not pass, and all of it without numpy, is looked at by ``roles``, which makes the error.
+
+    def _all_within(self, live: int, limit: int) -> bool:
+        """Whether all live rows are surely in [0, limit)."""
+        ints, unsigned = self._ints, self._unsigned
+        if ints is None or unsigned is None or not 0 < live <= self._rows:
+            return False
+        highest: int = ints[unsigned[:live].argmax()]
+        return 0 <= highest < limit
 
     def _all_below(self, live: int, limit: int) -> bool:
-        """Whether all live rows are surely in [0, limit)."""
-        if not self._lanes or not 0 < live <= SMALL or live > self._rows:
+        """Whether all live rows are surely below ``limit``; they may be negative."""
+        ints, signed = self._ints, self._signed
+        if ints is None or signed is None or not 0 < live <= self._rows:
             return False
-        if limit != self._limit:
-            top = 1 << (8 * self._row_bytes - 1)
-            if not 0 < limit <= top:
-                return False
-            self._limit, self._past_limit = limit, self._lanes * (top - limit)
-        rows = int.from_bytes(self._bytes[: live * self._row_bytes], sys.byteorder)
-        return not (rows | (rows + self._past_limit)) & self._tops
+        highest: int = ints[signed[:live].argmax()]
+        return highest < limit
 
     def check_index(self, live: int, limit: int) -> None:
         """See ``roles``, as for the checks below. All of them raise SourceError."""
-        if not self._all_below(live, limit):
+        if not self._all_within(live, limit):
             roles.check_index(self.name, self._live(live), limit)
 
     def check_write_index(self, live: int, limit: int, *, skips_negative: bool) -> None:
-        if not self._all_below(live, limit):
+        surely = self._all_below if skips_negative else self._all_within
+        if not surely(live, limit):
             roles.check_write_index(
                 self.name, self._live(live), limit, skips_negative=skips_negative
             )
@@ -325,7 +336,7 @@ class HostRows:
         roles.check_lengths(self.name, self._live(live), total)
 
     def check_bounded(self, live: int, limit: int) -> None:
-        if not self._all_below(live, limit + 1):
+        if not self._all_within(live, limit + 1):
             roles.check_bounded(self.name, self._live(live), limit)
 
     def _live(self, live: int) -> Tensor:

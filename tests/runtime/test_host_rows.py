@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from ppcgc.runtime import host_rows
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
 from ppcgc.runtime.host_rows import HostRows
 from ppcgc.runtime.host_sources import as_host_tensor, spread
@@ -247,6 +248,13 @@ def live(*values: int) -> HostRows:
     return slot
 
 
+@pytest.fixture(params=["numpy", "without"])
+def _numpy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "without":
+        monkeypatch.setattr(host_rows, "_array_of", lambda tensor, ints: None)
+
+
+@pytest.mark.usefixtures("_numpy")
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8])
 def test_every_value_at_every_row_is_checked(dtype: torch.dtype) -> None:
     """All rows at once, so that none hides behind its neighbours: beside the extremes, too."""
@@ -258,9 +266,18 @@ def test_every_value_at_every_row_is_checked(dtype: torch.dtype) -> None:
             values[at] = value
             slot = HostRows("x", torch.zeros(8, dtype=dtype), 0)
             slot.put(values, 5)
-            legal = all(0 <= one < limit for one in values)
-            with nullcontext() if legal else pytest.raises(SourceError, match="slot x"):
+            with refused(any(not 0 <= one < limit for one in values)):
                 slot.check_index(5, limit)
+            with refused(any(not 0 <= one < limit for one in values)):
+                slot.check_write_index(5, limit, skips_negative=False)
+            with refused(any(one >= limit for one in values)):
+                slot.check_write_index(5, limit, skips_negative=True)
+            with refused(any(not 0 <= one <= limit for one in values)):
+                slot.check_bounded(5, limit)
+
+
+def refused(wrong: bool) -> AbstractContextManager[object]:
+    return pytest.raises(SourceError, match="slot x") if wrong else nullcontext()
 
 
 def test_an_array_whose_buffer_python_cannot_name_is_a_source_error() -> None:
