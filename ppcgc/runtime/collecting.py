@@ -7,23 +7,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # Note [garbage is collected before capture, not during it]
-# A collection inside a capture may free a tensor of an earlier, unrelated step: on a GPU that
-# frees memory while the stream records, and either way it makes a capture depend on chance. So
-# what is garbage goes first, in one collection for all the buckets, and none happens in between.
+# A runner that was dropped without `close()` waits for the collector. The destructor of its memory
+# pool gives memory back to CUDA, which a thread that captures may not do: a destructor cannot
+# raise, and the process is gone. A tensor of an earlier step that goes amid a capture makes it
+# depend on chance, at least. So what is garbage goes first, in one collection for all the buckets,
+# and none happens in between; nor while a graph is recorded for anyone else.
 
 
 @contextmanager
-def garbage_held() -> Iterator[None]:
-    """Collect garbage, keep the collector off inside the block, then put its setting back.
-
-    Windows nest: an inner one leaves the collector off for the outer one. Objects that the
-    process froze with ``gc.freeze()`` stay frozen.
-    """
+def collector_off() -> Iterator[None]:
+    """Keep the collector off inside the block, then put its setting back; windows nest."""
     was_enabled = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def garbage_held() -> Iterator[None]:
+    """Collect garbage, and keep the collector off inside the block.
+
+    Objects that the process froze with ``gc.freeze()`` stay frozen.
+    """
+    gc.collect()
+    with collector_off():
+        yield

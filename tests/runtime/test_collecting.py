@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from ppcgc.runtime.collecting import garbage_held
+from ppcgc.runtime.collecting import collector_off, garbage_held
 
 
 class _Cycle:
@@ -47,3 +47,16 @@ def test_frozen_objects_stay_frozen() -> None:
     with garbage_held():
         assert gc.get_freeze_count() == frozen
     assert gc.get_freeze_count() == frozen
+
+
+def test_the_collector_alone_is_kept_off_without_a_collection() -> None:
+    old = weakref.ref(_Cycle())
+    with collector_off():
+        assert not gc.isenabled()
+        with pytest.raises(ValueError, match="inside"), collector_off():
+            raise ValueError("inside")
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert old() is not None
+    gc.collect()
+    assert old() is None

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 
 from ppcgc.runtime.backends.model_line import line_of_error
+from ppcgc.runtime.collecting import collector_off
 from ppcgc.runtime.errors import CaptureError, NotCapturedError
 
 
 def _closed() -> None:
     raise NotCapturedError("the graph is closed")
-
-
-@contextmanager
-def _no_garbage_collected() -> Iterator[None]:
-    """Keep Python's collector from running.
-
-    Note [garbage amid a capture]
-        A runner that was dropped without ``close()`` waits for the collector, and the destructor
-        of its memory pool gives memory back to CUDA, which a thread that captures may not do: the
-        destructor cannot raise, and the process is gone. The collector runs whenever enough
-        objects were made, so it is held back while a graph is recorded.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class CudaGraph:
@@ -116,7 +96,7 @@ class CudaBackend:
         try:
             with (
                 torch.no_grad(),
-                _no_garbage_collected(),
+                collector_off(),  # see Note [garbage is collected before capture, not during it]
                 torch.cuda.graph(
                     graph,
                     pool=self._pool.id,  # type: ignore[arg-type]  # documented so

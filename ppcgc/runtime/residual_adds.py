@@ -1,0 +1,46 @@
+"""A pass for Inductor: residual adds stay apart from the matrix product before them.
+
+Note [an add of all rows is no bias]
+    Inductor turns ``residual + x @ w`` into one ``addmm``, which cuBLAS does in place: the residual
+    is copied into the output first. That is a copy in the graph for each add, two a layer, of a
+    microsecond and a half and a gap; the norm that follows reads the sum anyway and would have
+    added it up for nothing. Where every reader of the sum is pointwise Inductor leaves it alone,
+    but the stage's last residual is read by nobody and handed on, and its ``addmm`` is no pointwise
+    reader of the sum before: so it goes from the last layer up to the first. Rounding is eager's
+    then, too: the product is rounded before it is added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
+from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+aten, prims = torch.ops.aten, torch.ops.prims
+
+
+class ResidualAdds(CustomGraphPass):
+    """Keeps ``mm + rows`` from becoming ``addmm`` where ``rows`` has the product's own shape."""
+
+    def __call__(self, graph: Graph) -> None:
+        for node in graph.find_nodes(op="call_function", target=aten.add.Tensor):
+            if not node.kwargs and _adds_all_rows(node):
+                node.target = prims.add.default  # the same add, by a name no pattern looks for
+
+    def uuid(self) -> Any:
+        """A key of Inductor's cache: graphs that another version of this pass made are others."""
+        return get_hash_for_files((__file__,))
+
+
+def _adds_all_rows(node: Node) -> bool:
+    """Whether one side is a matrix product and the other is no bias that is spread over it."""
+    sides = [side for side in node.args if isinstance(side, Node) and "val" in side.meta]
+    if len(sides) != 2 or not any(side.target is aten.mm.default for side in sides):
+        return False
+    one, other = (side.meta["val"] for side in sides)
+    if one.dtype != other.dtype or one.dim() != other.dim():
+        return False
+    return all(statically_known_true(a == b) for a, b in zip(one.shape, other.shape, strict=True))
