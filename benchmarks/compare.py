@@ -12,7 +12,7 @@ from torch import Tensor
 
 from benchmarks.peers import Peer
 from benchmarks.scenario import Case, Scenario
-from benchmarks.timing import device_ms, host_us, stream_ms
+from benchmarks.timing import device_ms, host_samples, lower_quartile, stream_ms
 
 # A padded batch in half precision is summed in another order than the unpadded one; what a stale
 # or misplaced row does is some hundred times larger.
@@ -28,8 +28,9 @@ class Row:
     peer: str
     live: int
     bucket: int
-    host_us: float  # of a step among several, see ``timing.host_us``
+    host_us: float  # of a step among several, see ``timing.host_samples``
     host_once_us: float  # of one step after a wait
+    host_us_median: float  # of what host_us is the lower quartile of
     stream_ms: float
     stream_spread: float  # (slowest - fastest) / median over the rounds
     device_ms: float | None
@@ -113,6 +114,7 @@ def measure(
         turns.check_all()
         for _ in range(rounds):
             turns.stream_all(seconds)
+            turns.host_all()
         rows += turns.rows()
         problems += turns.problems
     return Measured(rows=tuple(rows), problems=tuple(problems))
@@ -128,6 +130,8 @@ class Turns:
         self.errors: dict[str, float] = {}
         self.bitwise: dict[str, bool | None] = {}
         self.streams: dict[str, list[float]] = {peer.name: [] for peer in peers}
+        self.hosts: dict[str, list[float]] = {peer.name: [] for peer in peers}
+        self.hosts_once: dict[str, list[float]] = {peer.name: [] for peer in peers}
 
     def each(self, act: Callable[[Peer], None]) -> None:
         """Do something with every peer; one that raises is left out from here on."""
@@ -165,6 +169,14 @@ class Turns:
 
         self.each(stream)
 
+    def host_all(self) -> None:
+        def look(peer: Peer) -> None:
+            step = peer.step(self.case)
+            self.hosts[peer.name] += host_samples(self.scenario, step)
+            self.hosts_once[peer.name] += host_samples(self.scenario, step, burst=1, most=6)
+
+        self.each(look)
+
     def rows(self) -> list[Row]:
         """One of each peer that got this far."""
         made: list[Row] = []
@@ -172,17 +184,18 @@ class Turns:
         return made
 
     def _row(self, peer: Peer) -> Row:
-        step, times = peer.step(self.case), self.streams[peer.name]
+        times, hosts = self.streams[peer.name], self.hosts[peer.name]
         middle = statistics.median(times)
         return Row(
             peer=peer.name,
             live=self.case.live,
             bucket=self.case.bucket,
-            host_us=host_us(self.scenario, step),
-            host_once_us=host_us(self.scenario, step, burst=1),
+            host_us=lower_quartile(hosts),
+            host_once_us=lower_quartile(self.hosts_once[peer.name]),
+            host_us_median=statistics.median(hosts),
             stream_ms=middle,
             stream_spread=(max(times) - min(times)) / middle,
-            device_ms=device_ms(self.scenario, step),
+            device_ms=device_ms(self.scenario, peer.step(self.case)),
             error=self.errors[peer.name],
             bitwise=self.bitwise[peer.name],
         )

@@ -11,7 +11,7 @@ from benchmarks.timing import host_us
 
 
 def host_parts(scenario: Scenario, ours: Ours, case: Case) -> dict[str, float]:
-    """Median microseconds of each part of a step, measured alone."""
+    """Microseconds of each part of a step, measured alone."""
     runner: Any = ours.runner
     batch, boundary = ours.batch(case), ours.boundary(case)
     live, choice = runner.decide(batch)
@@ -37,4 +37,4 @@ def host_parts(scenario: Scenario, ours: Ours, case: Case) -> dict[str, float]:
         "begin": lambda: runner.begin(batch, boundary),
         "step": lambda: runner.run(batch, boundary),
     }
-    return {name: host_us(scenario, part, 100) for name, part in parts.items()}
+    return {name: host_us(scenario, part) for name, part in parts.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 
 import torch
@@ -12,31 +12,46 @@ from benchmarks.scenario import Scenario
 
 BURST = 4  # steps that a host gives a device ahead of time, as a serving loop does
 AWAKE_NS = 300_000  # of work before a burst: a loop that serves has just scheduled a batch
+LOOK_S = 0.4  # how long bursts of one step are measured, at a look
+MOST = 16  # bursts of a look
 
 
-def host_us(
-    scenario: Scenario, step: Callable[[], object], repeats: int = 31, burst: int = BURST
-) -> float:
-    """Median host microseconds of a step, of ``burst`` steps one after the other.
+def host_samples(
+    scenario: Scenario, step: Callable[[], object], burst: int = BURST, most: int = MOST
+) -> list[float]:
+    """Host microseconds of a step, of several bursts of steps one after the other.
 
     The device is waited for between two bursts, outside of the measured time, so that no launch
-    waits in a full queue. A host that has slept meanwhile wakes up slowly (a bare replay took 4
-    microseconds behind a wait of 12 ms, and 63 behind one of 100), so it works for a moment before
-    a burst. With ``burst=1`` each step begins on a host that has just slept: caches and clocks are
-    cold, and the figure is several times larger for whatever runs there. A step that waits for
-    the device itself counts that, in a burst.
+    waits in a full queue. A host that has slept meanwhile wakes up slowly, and its caches are
+    others' by then: a bare replay took 4 microseconds behind a wait of 12 ms, and 63 behind one of
+    100. So it works for a moment before a burst, and the first step of it is not measured. With
+    ``burst=1`` it is: each step begins on a host that has just slept, and the figure is several
+    times larger for whatever runs there. A step that waits for the device itself counts that.
     """
-    times = []
-    for _ in range(repeats):
+    times: list[float] = []
+    begun = perf_counter_ns()
+    while len(times) < 3 or (len(times) < most and perf_counter_ns() - begun < LOOK_S * 1e9):
         scenario.sync()
         if burst > 1:
             _work(AWAKE_NS)
+            step()
         start = perf_counter_ns()
         for _ in range(burst):
             step()
-        times.append((perf_counter_ns() - start) / burst)
+        times.append((perf_counter_ns() - start) / burst / 1e3)
     scenario.sync()
-    return statistics.median(times[repeats // 6 :]) / 1e3
+    return times
+
+
+def lower_quartile(times: Sequence[float]) -> float:
+    """What a quarter of them stay below: machines are shared, and others only ever add time."""
+    return sorted(times)[len(times) // 4]
+
+
+def host_us(scenario: Scenario, step: Callable[[], object], looks: int = 3) -> float:
+    """The lower quartile of ``host_samples`` of some looks, in microseconds."""
+    times = [one for _ in range(looks) for one in host_samples(scenario, step)]
+    return lower_quartile(times)
 
 
 def _work(nanoseconds: int) -> None:
