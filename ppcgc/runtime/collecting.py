@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 # Note [garbage is collected before capture, not during it]
 # A runner that was dropped without `close()` waits for the collector. The destructor of its memory
-# pool gives memory back to CUDA, which a thread that captures may not do: a destructor cannot
-# raise, and the process is gone. A tensor of an earlier step that goes amid a capture makes it
-# depend on chance, at least. So what is garbage goes first, in one collection for all the buckets,
-# and none happens in between; nor while a graph is recorded for anyone else.
+# pool gives memory back to CUDA, which a thread that captures may not do: the capture is invalid
+# then, and an error in a destructor takes the process along. So what is garbage goes first, in one
+# collection for all the buckets, and none happens in between; nor while any other graph is recorded.
 
 
 @contextmanager

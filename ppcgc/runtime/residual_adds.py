@@ -3,11 +3,16 @@
 Note [an add of all rows is no bias]
     Inductor turns ``residual + x @ w`` into one ``addmm``, which cuBLAS does in place: the residual
     is copied into the output first. That is a copy in the graph for each add, two a layer, of a
-    microsecond and a half and a gap; the norm that follows reads the sum anyway and would have
+    microsecond and a half and a gap; the norm that follows reads the sum anyway and could have
     added it up for nothing. Where every reader of the sum is pointwise Inductor leaves it alone,
     but the stage's last residual is read by nobody and handed on, and its ``addmm`` is no pointwise
     reader of the sum before: so it goes from the last layer up to the first. Rounding is eager's
     then, too: the product is rounded before it is added.
+
+Note [a sum is added up once]
+    Left to itself Inductor stores a sum only when it would read more than four tensors to add it up
+    again, and every norm adds up those of the layers before. So each sum is asked for in memory:
+    the kernel of its norm stores it on the way.
 """
 
 from __future__ import annotations
@@ -29,10 +34,22 @@ class ResidualAdds(CustomGraphPass):
         for node in graph.find_nodes(op="call_function", target=aten.add.Tensor):
             if not node.kwargs and _adds_all_rows(node):
                 node.target = prims.add.default  # the same add, by a name no pattern looks for
+                _keep_sum(graph, node)
 
     def uuid(self) -> Any:
         """A key of Inductor's cache: graphs that another version of this pass made are others."""
         return get_hash_for_files((__file__,))
+
+
+def _keep_sum(graph: Graph, node: Node) -> None:
+    """Have the sum stored where it is made: what asks for an order of strides asks for memory."""
+    strides = list(node.meta["val"].stride())
+    if not all(isinstance(stride, int) for stride in strides):
+        return  # rows whose distance depends on their number would need a node for it
+    with graph.inserting_after(node):
+        kept = graph.call_function(prims.inductor_force_stride_order.default, (node, strides))
+    kept.meta.update(node.meta)
+    node.replace_all_uses_with(kept, delete_user_cb=lambda user: user is not kept)
 
 
 def _adds_all_rows(node: Node) -> bool:

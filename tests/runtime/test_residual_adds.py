@@ -89,6 +89,13 @@ def test_a_bias_is_added_by_the_product(forward: Forward, mode: Mode) -> None:
     torch.testing.assert_close(graph(*given()), forward(*given()))
 
 
+def test_every_sum_is_stored_and_read_from_there() -> None:
+    graph = optimised(twice, ResidualAdds(), "fake").graph
+    sums = [node for node in graph.nodes if node.target is torch.ops.prims.add.default]
+    stored = torch.ops.prims.inductor_force_stride_order.default
+    assert [[user.target for user in one.users] for one in sums] == [[stored], [stored]]
+
+
 def test_an_add_that_scales_is_left_as_it_is() -> None:
     graph = make_fx(scaled, tracing_mode="fake")(*given())
     before = graph.code
