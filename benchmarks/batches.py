@@ -48,9 +48,9 @@ class Batch:
             **{name: change(getattr(self, name)) for name in INTEGERS},
         )
 
-    def on(self, device: torch.device) -> Batch:
+    def on(self, device: torch.device, *, non_blocking: bool = False) -> Batch:
         """Tensors on a device; on the CPU they share the arrays' memory."""
-        return self.of(lambda rows: torch.as_tensor(rows).to(device))
+        return self.of(lambda rows: torch.as_tensor(rows).to(device, non_blocking=non_blocking))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,7 +103,8 @@ def where(made: Sequence[Tensor], wanted: Sequence[Tensor]) -> str:
 def measure(
     scenario: Scenario, peers: Sequence[Peer], *, rounds: int = 3, seconds: float = 0.12
 ) -> Measured:
-    """All peers on all cases. Peers take turns within a round, so that drift hits all alike.
+    """All peers on all cases. Peers take turns within a round, so that drift hits all alike; every
+    other round goes the other way, for a device is warmer behind some peers than behind others.
 
     A peer with wrong outputs, or one that raises, is left out of that case; the others go on.
     """
@@ -112,9 +113,11 @@ def measure(
     for case in scenario.cases:
         turns = Turns(scenario, peers, case)
         turns.check_all()
-        for _ in range(rounds):
+        for number in range(rounds):
+            turns.backwards = number % 2 == 1
             turns.stream_all(seconds)
             turns.host_all()
+        turns.backwards = False
         rows += turns.rows()
         problems += turns.problems
     return Measured(rows=tuple(rows), problems=tuple(problems))
@@ -126,6 +129,7 @@ class Turns:
     def __init__(self, scenario: Scenario, peers: Sequence[Peer], case: Case) -> None:
         self.scenario, self.case = scenario, case
         self.running = list(peers)
+        self.backwards = False
         self.problems: list[Problem] = []
         self.errors: dict[str, float] = {}
         self.bitwise: dict[str, bool | None] = {}
@@ -135,7 +139,7 @@ class Turns:
 
     def each(self, act: Callable[[Peer], None]) -> None:
         """Do something with every peer; one that raises is left out from here on."""
-        for peer in list(self.running):
+        for peer in self.running[:: -1 if self.backwards else 1]:
             try:
                 act(peer)
             except Exception as problem:

@@ -93,14 +93,14 @@ class Run:
         self.save()
 
 
-def compare_group(key: str, names: Sequence[str]) -> Part:
+def compare_group(key: str, names: Sequence[str], rounds: int) -> Part:
     """A part that measures some peers side by side."""
 
     def act(scenario: Scenario, run: Run) -> None:
         peers = list(open_peers(scenario, names, run.say))
         does = {peer.name: peer.does for peer in peers}
         try:
-            measured = measure(scenario, peers, rounds=3, seconds=0.1)
+            measured = measure(scenario, peers, rounds=rounds, seconds=0.1)
         finally:
             close_peers(scenario, peers, run.say)
             peers.clear()
@@ -211,10 +211,10 @@ def stop_at_the_end(run: Run) -> None:
 def everything(scenario: Scenario, run: Run) -> None:
     """All parts, the most wanted first."""
     parts: tuple[tuple[str, float, Part], ...] = (
-        ("peers", 80, compare_group("peers", BY_HAND)),
+        ("peers", 80, compare_group("peers", BY_HAND, 4)),
         ("parts of a step", 10, parts_of_a_step),
         ("weights read once", 5, weights_read),
-        ("compiled peers", 110, compare_group("inductor", COMPILED)),
+        ("compiled peers", 110, compare_group("inductor", COMPILED, 6)),
         ("real prompt lengths", 60, trace_part("trace", "none")),
         ("verified", 45, verified_part),
         ("memory", 15, memory_part),

@@ -76,12 +76,12 @@ class Scenario:
 
     def eager(self, case: Case) -> tuple[Tensor, Tensor]:
         """The model alone at live size, its inputs on the device already: what all must equal."""
+        return self.eager_of(case.on_device, case.given)
+
+    def eager_of(self, batch: Batch, given: Given) -> tuple[Tensor, Tensor]:
+        """The model on inputs of its device."""
         with torch.no_grad():
-            out = self.stage(
-                positions=case.on_device.positions,
-                batch=case.on_device,
-                pp_proxy_tensors=case.given,
-            )
+            out = self.stage(positions=batch.positions, batch=batch, pp_proxy_tensors=given)
         return out["hidden_states"], out["residual"]
 
     def sync(self) -> None:

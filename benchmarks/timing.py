@@ -12,8 +12,8 @@ from benchmarks.scenario import Scenario
 
 BURST = 4  # steps that a host gives a device ahead of time, as a serving loop does
 AWAKE_NS = 300_000  # of work before a burst: a loop that serves has just scheduled a batch
-LOOK_S = 0.4  # how long bursts of one step are measured, at a look
-MOST = 16  # bursts of a look
+LOOK_S = 0.2  # how long bursts of one step are measured, at a look
+MOST = 10  # bursts of a look
 
 
 def host_samples(

@@ -43,7 +43,7 @@ def trace(
     """Time by class of live tokens and over all, eager and ``runner`` in turns, outputs checked.
 
     A chunk is one step alone in its batch. Steps of one size share one case. A class is timed as
-    a stream of its own steps in the order of the trace.
+    a stream of its own steps in the order of the trace. Both are given the batch on the host.
     """
     largest = max(scenario.buckets)
     lives = chunks(prompt_lengths(path), largest)[:steps]
@@ -52,7 +52,7 @@ def trace(
     worst = max(_error(scenario, ours[live], case) for live, case in cases.items())
     if worst > TOLERANCE[scenario.shape.dtype]:
         raise AssertionError(f"the trace's outputs differ from eager's: relative error {worst:.3g}")
-    eager = {live: partial(scenario.eager, case) for live, case in cases.items()}
+    eager = {live: partial(_eager, scenario, case) for live, case in cases.items()}
     out: dict[str, Any] = {"steps": len(lives), "rounds": rounds, "error": worst, "classes": []}
     for low, high in (*CLASSES, (1, largest)):
         some = [live for live in lives if low <= live <= high]
@@ -86,6 +86,11 @@ def steps_of(runner: Runner, cases: dict[int, Case]) -> dict[int, Callable[[], A
         return lambda: runner.run(case.arrays, boundary)
 
     return {live: step(case) for live, case in cases.items()}
+
+
+def _eager(scenario: Scenario, case: Case) -> object:
+    """The model alone, behind a copy of each of the batch's arrays that waits for nothing."""
+    return scenario.eager_of(case.arrays.on(scenario.device, non_blocking=True), case.given)
 
 
 def _error(scenario: Scenario, step: Callable[[], Any], case: Case) -> float:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 # A runner that was dropped without `close()` waits for the collector. The destructor of its memory
 # pool gives memory back to CUDA, which a thread that captures may not do: the capture is invalid
 # then, and an error in a destructor takes the process along. So what is garbage goes first, in one
-# collection for all the buckets, and none happens in between; nor while any other graph is recorded.
+# collection for all the buckets, and none happens in between; nor while another graph is recorded.
 
 
 @contextmanager
