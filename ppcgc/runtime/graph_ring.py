@@ -59,7 +59,7 @@ class GraphRing:
         stride = -(-(HEAD * WORD + device_bytes.nbytes) // LINE) * LINE
         self._memory = torch.zeros(ENTRIES, stride, dtype=torch.uint8, pin_memory=on_gpu)
         self._heads = tuple(bytes_of(entry).cast("q")[:HEAD] for entry in self._memory)
-        self.entries = tuple(entry[HEAD * WORD :] for entry in self._memory)
+        self._entries = tuple(bytes_of(entry[HEAD * WORD :]) for entry in self._memory)
         self._taken = torch.zeros(1, dtype=torch.int64, pin_memory=on_gpu)
         self._taken_on_host = bytes_of(self._taken).cast("q")
         self._count = torch.zeros(1, dtype=torch.int64, device=device)
@@ -69,13 +69,6 @@ class GraphRing:
         whole = device_bytes.nbytes // WORD * WORD
         self._device_words = device_bytes[:whole].view(torch.int64)
         self._launched = 0
-
-    def next_entry(self) -> int:
-        """The entry that is written next; waits until the replay before it has taken it."""
-        launched = self._launched
-        if not 0 <= launched - self._taken_on_host[0] < ENTRIES:
-            self._wait()
-        return launched % ENTRIES
 
     def _wait(self) -> None:
         """Raises what the device has failed with, or AddressError for a load that nobody took.
@@ -103,11 +96,19 @@ class GraphRing:
     def _device_is_idle(self) -> bool:
         return self._device.type == "cpu" or torch.cuda.current_stream(self._device).query()
 
-    def publish(self, nbytes: int) -> None:
-        """The entry is written, and its first ``nbytes`` are for the next replay."""
-        head = self._heads[self._launched % ENTRIES]
-        head[WORDS] = (nbytes + WORD - 1) // WORD
-        head[NUMBER] = self._launched + 1
+    def publish(self, written: memoryview[int]) -> None:
+        """These bytes, whole words of them, are for the next replay.
+
+        Waits until the replay before has taken the entry. Raises AddressError, see ``_wait``.
+        """
+        launched = self._launched
+        if not 0 <= launched - self._taken_on_host[0] < ENTRIES:
+            self._wait()
+        at, nbytes = launched % ENTRIES, len(written)
+        self._entries[at][:nbytes] = written
+        head = self._heads[at]
+        head[WORDS] = nbytes // WORD
+        head[NUMBER] = launched + 1
 
     def withdraw(self) -> None:
         """What was published for the next replay, if anything, is for nobody.

@@ -1,4 +1,4 @@
-"""The block of host-filled slots: rings of entries on the host, one block on the device.
+"""The block of host-filled slots: written in one place, copied into rings, one block on the device.
 
 Note [bytes belong to one bucket]
     Host-filled slots share one block, and each bucket lays it out compactly for itself, so that
@@ -24,6 +24,8 @@ from ppcgc.runtime.host_copy import finish_copies, open_copy
 from ppcgc.runtime.host_rows import HostRows, bytes_of
 from ppcgc.runtime.receiving import receive_rows
 from ppcgc.runtime.row_moves import KEPT, TABLE_BYTES, BucketMoves, open_mover
+
+NOTHING = memoryview(b"")  # a load of no bytes
 
 
 class HostSlot(NamedTuple):
@@ -65,6 +67,12 @@ def block_bytes(device: torch.device, nbytes: int) -> int:
 class HostBlock:
     """The block of host-filled slots of a runner: a ring of host copies and one device copy.
 
+    Note [written in one place]
+        Rows are written into plain memory, the same for every step, and from there into an entry
+        of pinned memory, a few hundred bytes at once. To write into the entries themselves saves
+        that copy, and costs more: each entry needs views of its own, which a step finds in no
+        cache when it is the entry's turn.
+
     Note [two ways to the device]
         A step that nobody looks into is loaded by its graph: see Note [one entry a replay] in
         ``graph_ring``. One that is begun and finished apart, for the caller or for hooks that
@@ -87,15 +95,17 @@ class HostBlock:
         """``device_bytes`` are ``block_bytes`` of memory that others use as well."""
         on_gpu = device.type == "cuda"
         self._device = device
-        entries = entries or (8 if on_gpu else 2)  # a CPU copies at once: two show what is stale
+        entries = entries or (8 if on_gpu else 1)  # a CPU copies at once
         self.mover = open_mover(device)
         nbytes = block_bytes(device, nbytes)
         if device_bytes is None:
             device_bytes = torch.zeros(nbytes, dtype=torch.uint8, device=device)
         self.device_bytes = device_bytes
+        self.written = torch.zeros(nbytes, dtype=torch.uint8)
         self.host_bytes = tuple(
             torch.zeros(nbytes, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(entries)
         )
+        self._entries = tuple(map(bytes_of, self.host_bytes))
         reader = open_reader(device)
         self.ring = None if reader is None else GraphRing(device_bytes, reader)
         self.copy = open_copy(device)
@@ -105,38 +115,20 @@ class HostBlock:
         self._half = entries // 2
         self._events: tuple[torch.cuda.Event, ...] = (_new_event(), _new_event()) if on_gpu else ()
 
-    def next_entry(self) -> int:
-        """The entry that is written next; waits until no copy reads it any more."""
+    def into_entry(self, written: memoryview[int]) -> int:
+        """Copy these bytes into the next entry; waits until no copy reads it any more."""
         self.turn = turn = (self.turn + 1) % len(self.host_bytes)
         if self._events and turn % self._half == 0:
             entered = turn // self._half
             self._events[1 - entered].record(torch.cuda.current_stream(self._device))
             self._events[entered].synchronize()
+        self._entries[turn][: len(written)] = written
         return turn
 
     @property
     def nbytes(self) -> int:
         """Bytes on the device; each entry of the ring has as many on the host."""
         return self.device_bytes.nbytes
-
-
-class _Entries:
-    """The entries of a ring as one bucket lays them out."""
-
-    def __init__(
-        self, entries: Sequence[Tensor], slots: Sequence[HostSlot], has_table: bool
-    ) -> None:
-        offsets, used = offsets_of(slots)
-        self.rows = tuple(
-            tuple(
-                HostRows(slot.name, view_bytes(entry, at, slot.shape, slot.dtype), slot.dim)
-                for slot, at in zip(slots, offsets, strict=True)
-            )
-            for entry in entries
-        )
-        self.bytes = tuple(bytes_of(entry[:used]) for entry in entries)
-        end = used + (TABLE_BYTES if has_table else 0)
-        self.tables = tuple(bytes_of(entry[used:end]).cast("q") for entry in entries)
 
 
 class BucketHost:
@@ -146,22 +138,23 @@ class BucketHost:
         offsets, used = offsets_of(slots)
         self._block, self._ring = block, block.ring
         self._used = used
-        has_table = block.mover is not None
-        self._copied = _Entries(block.host_bytes, slots, has_table)
-        self._taken = _Entries(block.ring.entries if block.ring else (), slots, has_table)
-        self._copies = tuple(
-            (block.device_bytes[:used], entry[:used]) for entry in block.host_bytes
+        end = used + (TABLE_BYTES if block.mover is not None else 0)
+        self._rows = tuple(
+            HostRows(slot.name, view_bytes(block.written, at, slot.shape, slot.dtype), slot.dim)
+            for slot, at in zip(slots, offsets, strict=True)
         )
+        self._written = bytes_of(block.written[:end])
+        self._slots_written = self._written[:used]
+        self._table = self._written[used:].cast("q")
         image = torch.zeros(used, dtype=torch.uint8)
         for slot, at in zip(slots, offsets, strict=True):
             view_bytes(image, at, slot.shape, slot.dtype).fill_(slot.image)
         self._image = ctypes.string_at(image.data_ptr(), used) if used else b""
-        table = block.device_bytes[used : used + (TABLE_BYTES if has_table else 0)]
+        table = block.device_bytes[used:end]
         self._moves = BucketMoves(table.view(torch.int64), block.mover)
-        self._turn = 0  # the entry begun last
         self._in_graph = False  # the replay loads
         self._published = False  # for the next replay
-        self._longer: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+        self._copies: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self.device_views = tuple(
             view_bytes(block.device_bytes, at, slot.shape, slot.dtype)
             for slot, at in zip(slots, offsets, strict=True)
@@ -180,13 +173,9 @@ class BucketHost:
             self._ring.withdraw()
 
     def begin(self) -> tuple[HostRows, ...]:
-        """The next entry of the ring, holding this bucket's padding everywhere."""
-        if self._in_graph and self._ring is not None:
-            self._turn, entries = self._ring.next_entry(), self._taken
-        else:
-            self._turn, entries = self._block.next_entry(), self._copied
-        entries.bytes[self._turn][:] = self._image
-        return entries.rows[self._turn]
+        """Where the slots are written, holding this bucket's padding everywhere."""
+        self._slots_written[:] = self._image
+        return self._rows
 
     def move_rows(
         self, slot: Tensor, source: Tensor | None, live: int, name: str, tail: float | None
@@ -212,26 +201,27 @@ class BucketHost:
         receive_rows(slot, source, shape, name)
 
     def push(self) -> None:
-        """The entry begun last is complete: let the next replay take it, or copy it now."""
-        if not self._in_graph or self._ring is None:
-            self._copy()
-        elif self._moves.fit_the_graph():
-            table = self._moves.write_table(self._taken.tables[self._turn], in_graph=True)
-            self._ring.publish(self._used + table)
+        """All slots are written: let the next replay take them, or copy them now."""
+        moves, ring = self._moves, self._ring
+        # a load has more moves than its graph has programs for only if its boundary comes in pieces
+        in_graph = self._in_graph and ring is not None and moves.fit_the_graph()
+        end = self._used + moves.write_table(self._table, in_graph=in_graph)
+        if ring is not None and in_graph:
+            ring.publish(self._written[:end])
             self._published = True
-        else:  # moves that the graph has no programs for
-            written = self._taken.bytes[self._turn]
-            self._turn = self._block.next_entry()
-            self._copied.bytes[self._turn][:] = written
-            self._copy()
+        else:
+            self._copy(end)
 
-    def _copy(self) -> None:
-        """Copy the entry to the device and move device rows; asynchronous on a GPU."""
-        moves, turn = self._moves, self._turn
-        table = moves.write_table(self._copied.tables[turn], in_graph=False)
-        device_bytes, host_bytes = self._with_table(turn, table) if table else self._copies[turn]
-        self._block.copy(device_bytes, host_bytes)
-        moves.run()
+    def _copy(self, end: int) -> None:
+        """Copy so many bytes to the device and move device rows; asynchronous on a GPU."""
+        block = self._block
+        turn = block.into_entry(self._written[:end])
+        sides = self._copies.get((turn, end))
+        if sides is None:
+            sides = block.device_bytes[:end], block.host_bytes[turn][:end]
+            self._copies[turn, end] = sides
+        block.copy(*sides)
+        self._moves.run()
 
     def load_in_graph(self, others: Sequence[Tensor]) -> None:
         """Inside the captured region, first: the load of a step that nobody looks into.
@@ -249,8 +239,7 @@ class BucketHost:
             graph.replay()
         else:
             if not self._published:
-                ring.next_entry()
-                ring.publish(0)
+                ring.publish(NOTHING)
             try:
                 graph.replay()
                 ring.launched()
@@ -259,12 +248,3 @@ class BucketHost:
                 raise
             self._published = False
         self._moves.clear()  # sources may be let go
-
-    def _with_table(self, turn: int, nbytes: int) -> tuple[Tensor, Tensor]:
-        """Both sides of the copy, the table of moves behind the slots included."""
-        pair = self._longer.get((turn, nbytes))
-        if pair is None:
-            end, block = self._used + nbytes, self._block
-            pair = block.device_bytes[:end], block.host_bytes[turn][:end]
-            self._longer[turn, nbytes] = pair
-        return pair

@@ -7,7 +7,7 @@ import torch
 
 from ppcgc.runtime.arena import ALIGNMENT, DeviceArena, aligned
 from ppcgc.runtime.errors import DimError
-from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, offsets_of
+from ppcgc.runtime.host_block import NOTHING, BucketHost, HostBlock, HostSlot, offsets_of
 
 CPU = torch.device("cpu")
 
@@ -87,20 +87,16 @@ def test_a_load_that_never_pushes_leaves_the_device_as_it_was() -> None:
     assert host.device_views[0].tolist() == [1, 1, 1]
 
 
-def test_the_ring_never_writes_the_entry_pushed_last() -> None:
+def test_the_ring_keeps_the_entries_pushed_last() -> None:
     slots = layout(3)
-    host = BucketHost(HostBlock(CPU, offsets_of(slots)[1], entries=8), slots)
-    first = host.begin()[0].tensor
-    first.fill_(1)
-    host.push()
-    entries = {first.data_ptr()}
-    for _ in range(7):
-        later = host.begin()[0].tensor
-        later.fill_(2)
-        entries.add(later.data_ptr())
-    assert first.tolist() == [1, 1, 1]
-    assert len(entries) == 8
-    assert host.begin()[0].tensor.data_ptr() == first.data_ptr()
+    block = HostBlock(CPU, offsets_of(slots)[1], entries=8)
+    host = BucketHost(block, slots)
+    for value in range(1, 12):
+        host.begin()[0].set_all(value)
+        host.push()
+        host.begin()[0].set_all(99)  # is written, and not pushed
+        pushed = sorted(int(entry.view(torch.int64)[0]) for entry in block.host_bytes)
+        assert pushed == [0] * (8 - value) + list(range(max(1, value - 7), value + 1))
 
 
 class Halves:
@@ -125,7 +121,7 @@ def test_a_half_of_the_ring_is_entered_after_its_copies_are_done(
     block._events = (Halves(log, "first"), Halves(log, "second"))  # type: ignore[assignment]  # stand-ins
     for _ in range(3):
         for turn in range(8):
-            assert block.next_entry() == turn
+            assert block.into_entry(NOTHING) == turn
             log.append(f"write {turn}")
     a_round = [
         "record second on a stream of cpu",
@@ -147,11 +143,13 @@ def test_a_half_of_the_ring_is_entered_after_its_copies_are_done(
 
 
 def test_buckets_of_one_block_take_turns_in_one_ring() -> None:
-    block = block_for(3, 8)
-    small, large = BucketHost(block, layout(3)), BucketHost(block, layout(8))
-    before = small.begin()[0].tensor.data_ptr()
-    assert large.begin()[0].tensor.data_ptr() != before
-    assert small.begin()[0].tensor.data_ptr() == before
+    slots = layout(3), layout(8)
+    block = HostBlock(CPU, max(offsets_of(one)[1] for one in slots), entries=8)
+    small, large = (BucketHost(block, one) for one in slots)
+    for value, host in enumerate((small, large, small), start=1):
+        host.begin()[0].set_all(value)
+        host.push()
+    assert [int(entry.view(torch.int64)[0]) for entry in block.host_bytes[:4]] == [1, 2, 3, 0]
 
 
 def test_bytes_of_another_bucket_are_replaced_by_the_next_load() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from fake_backend import FakeBackend
+from torch._inductor import config
 from toy_model import through, toy_batch, toy_stages
 
 from ppcgc import runtime as rt
@@ -19,8 +20,11 @@ class Compiler:
 
     def __init__(self) -> None:
         self.calls: list[int] = []
+        self.options: list[dict[str, Any]] = []
 
-    def __call__(self, model: Any) -> Callable[..., object]:
+    def __call__(self, model: Any, *, options: dict[str, Any]) -> Callable[..., object]:
+        self.options.append(options)
+
         def compiled(**keywords: Any) -> object:
             self.calls.append(keywords["padded"])
             out: object = model(**keywords)
@@ -36,15 +40,25 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
     return made
 
 
-def test_it_is_compiled_at_the_middle_bucket_and_captured_in_all(
+def test_it_is_compiled_at_the_largest_bucket_and_captured_in_all(
     toy: Any, compiler: Compiler
 ) -> None:
     (runner,) = toy_stages(toy, 1, backend=FakeBackend())
     lines: list[str] = []
     rt.capture([runner], compile="inductor", progress=lines.append)
-    assert compiler.calls == [8, 16, 8, 4, 16, 8, 4]  # compiled, warmed up, captured
+    assert compiler.calls == [16, 16, 8, 4, 16, 8, 4]  # compiled, warmed up, captured
     assert lines[0] == "compile toy.prefill only, layers [0, 3) of 3"
     assert "compile: inductor" in str(runner.report())
+
+
+def test_residual_adds_are_kept_apart_unless_the_process_has_a_pass_of_its_own(
+    toy: Any, compiler: Compiler
+) -> None:
+    (runner,) = toy_stages(toy, 1, backend=FakeBackend())
+    rt.capture([runner], compile="inductor")
+    with config.patch(post_grad_custom_pre_pass=lambda graph: None):
+        rt.capture([runner], compile="inductor")
+    assert [sorted(one) for one in compiler.options] == [["post_grad_custom_pre_pass"], []]
 
 
 def test_eager_steps_call_the_model_itself(toy: Any, compiler: Compiler) -> None:
@@ -110,7 +124,7 @@ def test_padded_dimensions_are_dynamic_and_no_others(toy: Any, compiler: Compile
 def test_an_error_of_the_compiler_names_the_bucket(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(model: Any) -> Callable[..., object]:
+    def broken(model: Any, **options: Any) -> Callable[..., object]:
         def compiled(**keywords: Any) -> object:
             raise RuntimeError("Constraints violated (tokens)")
 
@@ -118,7 +132,7 @@ def test_an_error_of_the_compiler_names_the_bucket(
 
     monkeypatch.setattr(torch, "compile", broken)
     (runner,) = toy_stages(toy, 1, backend=FakeBackend())
-    with pytest.raises(CaptureError, match=r"bucket tokens=8 .*Constraints violated"):
+    with pytest.raises(CaptureError, match=r"bucket tokens=16 .*Constraints violated"):
         rt.capture([runner], compile="inductor")
     batch = toy_batch(3, 2)
     assert runner.eager(batch).hidden_states.shape == (5, 3)
