@@ -48,9 +48,17 @@ class Batch:
             **{name: change(getattr(self, name)) for name in INTEGERS},
         )
 
-    def on(self, device: torch.device, *, non_blocking: bool = False) -> Batch:
+    def on(self, device: torch.device) -> Batch:
         """Tensors on a device; on the CPU they share the arrays' memory."""
-        return self.of(lambda rows: torch.as_tensor(rows).to(device, non_blocking=non_blocking))
+        return self.of(lambda rows: torch.as_tensor(rows).to(device))
+
+    def sent_to(self, device: torch.device) -> Batch:
+        """The same without waiting: a copy from memory that is not pinned waits for the stream."""
+        if device.type != "cuda":
+            return self.on(device)
+        return self.of(
+            lambda rows: torch.as_tensor(rows).pin_memory().to(device, non_blocking=True)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,8 +103,8 @@ def where(made: Sequence[Tensor], wanted: Sequence[Tensor]) -> str:
 def measure(
     scenario: Scenario, peers: Sequence[Peer], *, rounds: int = 3, seconds: float = 0.12
 ) -> Measured:
-    """All peers on all cases. Peers take turns within a round, so that drift hits all alike; every
-    other round goes the other way, for a device is warmer behind some peers than behind others.
+    """All peers on all cases. Peers take turns within a round, so that drift hits all alike; each
+    round begins with another, for a device is warmer behind some peers than behind others.
 
     A peer with wrong outputs, or one that raises, is left out of that case; the others go on.
     """
@@ -114,10 +114,10 @@ def measure(
         turns = Turns(scenario, peers, case)
         turns.check_all()
         for number in range(rounds):
-            turns.backwards = number % 2 == 1
+            turns.first = number * len(peers) // rounds
             turns.stream_all(seconds)
             turns.host_all()
-        turns.backwards = False
+        turns.first = 0
         rows += turns.rows()
         problems += turns.problems
     return Measured(rows=tuple(rows), problems=tuple(problems))
@@ -129,7 +129,7 @@ class Turns:
     def __init__(self, scenario: Scenario, peers: Sequence[Peer], case: Case) -> None:
         self.scenario, self.case = scenario, case
         self.running = list(peers)
-        self.backwards = False
+        self.first = 0  # who begins
         self.problems: list[Problem] = []
         self.errors: dict[str, float] = {}
         self.bitwise: dict[str, bool | None] = {}
@@ -139,7 +139,7 @@ class Turns:
 
     def each(self, act: Callable[[Peer], None]) -> None:
         """Do something with every peer; one that raises is left out from here on."""
-        for peer in self.running[:: -1 if self.backwards else 1]:
+        for peer in self.running[self.first :] + self.running[: self.first]:
             try:
                 act(peer)
             except Exception as problem:

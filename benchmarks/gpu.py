@@ -186,7 +186,7 @@ def trace_part(key: str, compile: str) -> Part:
         runner, crossover, captured, measured = calibrated(scenario, compile)
         run.data[f"crossover_{key}"] = crossover.data()
         run.say(str(crossover))
-        run.data[key] = trace(scenario, runner, steps=240) | {
+        run.data[key] = trace(scenario, runner, steps=160) | {
             "capture_s": captured,
             "calibrate_s": measured,
         }
@@ -214,7 +214,7 @@ def everything(scenario: Scenario, run: Run) -> None:
         ("peers", 80, compare_group("peers", BY_HAND, 4)),
         ("parts of a step", 10, parts_of_a_step),
         ("weights read once", 5, weights_read),
-        ("compiled peers", 110, compare_group("inductor", COMPILED, 6)),
+        ("compiled peers", 110, compare_group("inductor", COMPILED, 5)),
         ("real prompt lengths", 60, trace_part("trace", "none")),
         ("verified", 45, verified_part),
         ("memory", 15, memory_part),
