@@ -12,6 +12,7 @@ from fake_backend import FakeBackend
 from toy_model import through, toy_batch, toy_stages
 
 from ppcgc import runtime as rt
+from ppcgc.runtime.calibrating import StreamClock
 from ppcgc.runtime.choice import Reason
 from ppcgc.runtime.crossover import least_live
 from ppcgc.runtime.errors import BuildError, NotCapturedError
@@ -158,3 +159,22 @@ def test_the_crossover_lies_between_measured_sizes(
     replay: float, eager: list[tuple[int, float]], least: int
 ) -> None:
     assert least_live(replay, eager) == least
+
+
+def test_a_stream_is_timed_from_behind_its_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that steps advance: the first one of each stream takes ten times more."""
+    now, steps = 0.0, 0
+    monkeypatch.setattr("ppcgc.runtime.calibrating.perf_counter", lambda: now)
+
+    class Streams(StreamClock):
+        def _stream(self, step: Callable[[], object], count: int) -> float:
+            nonlocal steps
+            steps = 0
+            return super()._stream(step, count)
+
+    def step() -> None:
+        nonlocal now, steps
+        now += 0.25 if steps else 2.5
+        steps += 1
+
+    assert Streams(torch.device("cpu")).seconds(step) == 0.25
