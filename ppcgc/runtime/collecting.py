@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,16 +14,30 @@ from contextlib import contextmanager
 # collection for all the buckets, and none happens in between; nor while another graph is recorded.
 
 
+_lock = threading.Lock()
+_windows = 0  # open ones, of all threads
+_was_enabled = False  # before the first of them
+
+
 @contextmanager
 def collector_off() -> Iterator[None]:
-    """Keep the collector off inside the block, then put its setting back; windows nest."""
-    was_enabled = gc.isenabled()
-    gc.disable()
+    """Keep the collector off inside the block, then put its setting back.
+
+    Windows nest, and those of several threads overlap: the last one that is left ends them.
+    """
+    global _windows, _was_enabled
+    with _lock:
+        if not _windows:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _windows += 1
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        with _lock:
+            _windows -= 1
+            if not _windows and _was_enabled:
+                gc.enable()
 
 
 @contextmanager

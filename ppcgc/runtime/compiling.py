@@ -56,15 +56,15 @@ def prepare(runners: Sequence[AnyRunner], mode: str | None) -> None:
 def _options() -> dict[str, Any]:
     """What Inductor is told: see Note [an add of all rows is no bias] in ``residual_adds``.
 
-    Inductor takes one pass in this place: a process that has set one keeps it.
+    A process that has set a pass of its own in this place keeps that one, alone.
     """
     from torch._inductor import config
 
-    from ppcgc.runtime.residual_adds import ResidualAdds  # it imports Inductor
+    from ppcgc.runtime.residual_adds import RESIDUAL_ADDS  # it imports Inductor
 
     if config.post_grad_custom_pre_pass is not None:
         return {}
-    return {"post_grad_custom_pre_pass": ResidualAdds()}
+    return {"post_grad_custom_pre_pass": RESIDUAL_ADDS}
 
 
 def describe(runner: AnyRunner, wanted: str) -> str:

@@ -57,10 +57,12 @@ class GraphRing:
         on_gpu = device.type == "cuda"
         # no two entries in one line of a cache, which a replay's reads may leave filled
         stride = -(-(HEAD * WORD + device_bytes.nbytes) // LINE) * LINE
-        self._memory = torch.zeros(ENTRIES, stride, dtype=torch.uint8, pin_memory=on_gpu)
+        self._memory = torch.zeros(
+            ENTRIES, stride, dtype=torch.uint8, device="cpu", pin_memory=on_gpu
+        )
         self._heads = tuple(bytes_of(entry).cast("q")[:HEAD] for entry in self._memory)
         self._entries = tuple(bytes_of(entry[HEAD * WORD :]) for entry in self._memory)
-        self._taken = torch.zeros(1, dtype=torch.int64, pin_memory=on_gpu)
+        self._taken = torch.zeros(1, dtype=torch.int64, device="cpu", pin_memory=on_gpu)
         self._taken_on_host = bytes_of(self._taken).cast("q")
         self._count = torch.zeros(1, dtype=torch.int64, device=device)
         self._device, self._read = device, read

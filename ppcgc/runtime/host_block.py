@@ -101,9 +101,10 @@ class HostBlock:
         if device_bytes is None:
             device_bytes = torch.zeros(nbytes, dtype=torch.uint8, device=device)
         self.device_bytes = device_bytes
-        self.written = torch.zeros(nbytes, dtype=torch.uint8)
+        self.written = torch.zeros(nbytes, dtype=torch.uint8, device="cpu")
         self.host_bytes = tuple(
-            torch.zeros(nbytes, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(entries)
+            torch.zeros(nbytes, dtype=torch.uint8, device="cpu", pin_memory=on_gpu)
+            for _ in range(entries)
         )
         self._entries = tuple(map(bytes_of, self.host_bytes))
         reader = open_reader(device)
@@ -146,7 +147,7 @@ class BucketHost:
         self._written = bytes_of(block.written[:end])
         self._slots_written = self._written[:used]
         self._table = self._written[used:].cast("q")
-        image = torch.zeros(used, dtype=torch.uint8)
+        image = torch.zeros(used, dtype=torch.uint8, device="cpu")
         for slot, at in zip(slots, offsets, strict=True):
             view_bytes(image, at, slot.shape, slot.dtype).fill_(slot.image)
         self._image = ctypes.string_at(image.data_ptr(), used) if used else b""

@@ -32,8 +32,13 @@ class ResidualAdds(CustomGraphPass):
 
     def __call__(self, graph: Graph) -> None:
         for node in graph.find_nodes(op="call_function", target=aten.add.Tensor):
-            if not node.kwargs and _adds_all_rows(node):
+            if not any(_is_product(side) for side in node.args):
+                continue
+            if node.kwargs.get("alpha", 1) != 1:
+                _scale_apart(graph, node)
+            if _adds_all_rows(node):
                 node.target = prims.add.default  # the same add, by a name no pattern looks for
+                node.kwargs = {}
                 _keep_sum(graph, node)
 
     def uuid(self) -> Any:
@@ -41,10 +46,34 @@ class ResidualAdds(CustomGraphPass):
         return get_hash_for_files((__file__,))
 
 
+# Note [one pass for all compilations]
+#   Dynamo takes up what it has compiled for a function when the options are equal to those of then.
+#   With a pass made anew each capture would compile anew, until Dynamo's limit refuses it.
+RESIDUAL_ADDS = ResidualAdds()
+
+
+def _is_product(side: object) -> bool:
+    return isinstance(side, Node) and side.target is aten.mm.default
+
+
+def _scale_apart(graph: Graph, node: Node) -> None:
+    """Note [a factor that is lost]: Inductor's pattern for ``addmm`` takes ``add(x, y, alpha=2)``
+    for ``add(x, y)``, on all devices and with torch 2.13 still. So the factor becomes a product.
+    """
+    first, second = node.args
+    if not isinstance(second, Node):
+        return
+    with graph.inserting_before(node):
+        scaled = graph.call_function(aten.mul.Tensor, (second, node.kwargs["alpha"]))
+    scaled.meta.update(second.meta)
+    node.args, node.kwargs = (first, scaled), {}
+
+
 def _keep_sum(graph: Graph, node: Node) -> None:
-    """Have the sum stored where it is made: what asks for an order of strides asks for memory."""
+    """Have a sum of several readers stored where it is made: what asks for an order of strides
+    asks for memory."""
     strides = list(node.meta["val"].stride())
-    if not all(isinstance(stride, int) for stride in strides):
+    if len(node.users) < 2 or not all(isinstance(stride, int) for stride in strides):
         return  # rows whose distance depends on their number would need a node for it
     with graph.inserting_after(node):
         kept = graph.call_function(prims.inductor_force_stride_order.default, (node, strides))
@@ -53,9 +82,9 @@ def _keep_sum(graph: Graph, node: Node) -> None:
 
 
 def _adds_all_rows(node: Node) -> bool:
-    """Whether one side is a matrix product and the other is no bias that is spread over it."""
+    """Whether both sides have the shape of the product: neither is a bias that is spread."""
     sides = [side for side in node.args if isinstance(side, Node) and "val" in side.meta]
-    if len(sides) != 2 or not any(side.target is aten.mm.default for side in sides):
+    if len(sides) != 2:
         return False
     one, other = (side.meta["val"] for side in sides)
     if one.dtype != other.dtype or one.dim() != other.dim():

@@ -53,8 +53,9 @@ def check_offsets(name: str, rows: Tensor, end: int, *, closed: bool) -> None:
 
 def check_lengths(name: str, rows: Tensor, total: int) -> None:
     """Raises SourceError unless the lengths are non-negative and add up to ``total``."""
+    low, high = _range(rows)
     found = int(rows.sum())
-    if found != total or _range(rows)[0] < 0:
+    if found != total or low < 0 or high > total:  # a sum of large ones may come round again
         raise SourceError(
             f"slot {name}: lengths {rows.tolist()} add up to {found}, the axis has {total} "
             "live rows"

@@ -60,3 +60,14 @@ def test_the_collector_alone_is_kept_off_without_a_collection() -> None:
     assert old() is not None
     gc.collect()
     assert old() is None
+
+
+def test_windows_of_two_threads_may_overlap() -> None:
+    """As when two devices are captured at once: the first to leave ends nothing."""
+    first, second = collector_off(), collector_off()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+    assert gc.isenabled()

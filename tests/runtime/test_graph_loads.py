@@ -141,6 +141,15 @@ def test_replays_far_behind_the_host_each_take_their_own_load(
     assert results == wanted
 
 
+def test_a_block_is_made_on_its_own_devices_whatever_the_default_is(kernels: Kernels) -> None:
+    with torch.device("meta"):
+        host = BucketHost(block_of(3), counts(3))
+    graph = kernels.graph(host, [])
+    load(host, 5, in_graph=True)
+    host.replay(graph)
+    assert seen(host) == [5, 5, 5]
+
+
 def test_a_full_ring_waits_until_its_oldest_entry_is_taken(
     kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:

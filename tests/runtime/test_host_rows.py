@@ -217,6 +217,16 @@ def test_a_computed_value_that_does_not_fit_is_a_source_error() -> None:
         spread([300], torch.empty(1, dtype=torch.uint8), 0)
 
 
+@pytest.mark.parametrize(("dtype", "value"), [(torch.int8, 300), (torch.uint8, -1)])
+@pytest.mark.parametrize("count", [1, 3])
+def test_one_value_for_all_rows_must_fit_too(dtype: torch.dtype, value: int, count: int) -> None:
+    slot = HostRows("slot", torch.zeros(count, dtype=dtype), 0)
+    for write in (slot.set_all, lambda one: slot.pad_fill(0, one)):
+        with pytest.raises(SourceError, match="slot slot: a computed value does not fit"):
+            write(value)
+    assert slot.tensor.tolist() == [0] * count
+
+
 def test_repeat_last_copies_the_last_live_slab() -> None:
     slot = rows(4, 2)
     slot.put(torch.tensor([[1, 2], [3, 4]]), 2)
@@ -317,6 +327,13 @@ def test_offsets_role() -> None:
     ]:
         with pytest.raises(SourceError, match="offsets"):
             live(*values).check_offsets(len(values), 7, closed=closed)
+
+
+def test_lengths_whose_sum_comes_round_are_refused() -> None:
+    many = rows(300)
+    many.put([2**62] * 4 + [0] * 296, 300)
+    with pytest.raises(SourceError, match="add up to"):
+        many.check_lengths(300, 0)
 
 
 def test_lengths_role() -> None:

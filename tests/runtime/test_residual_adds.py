@@ -13,6 +13,7 @@ from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from ppcgc.runtime import compiling
 from ppcgc.runtime.residual_adds import ResidualAdds
 
 Forward: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -42,8 +43,16 @@ def bias_by_hand(rows: Tensor, factor: Tensor, bias: Tensor) -> Tensor:
     return rows @ factor + bias
 
 
-def scaled(rows: Tensor, factor: Tensor, bias: Tensor) -> Tensor:
+def scaled_product(rows: Tensor, factor: Tensor, bias: Tensor) -> Tensor:
     return torch.add(rows, rows @ factor, alpha=2)
+
+
+def scaled_rows(rows: Tensor, factor: Tensor, bias: Tensor) -> Tensor:
+    return torch.add(rows @ factor, rows, alpha=0.5)
+
+
+def scaled_product_and_bias(rows: Tensor, factor: Tensor, bias: Tensor) -> Tensor:
+    return torch.add(bias, rows @ factor, alpha=2)
 
 
 def given() -> tuple[Tensor, Tensor, Tensor]:
@@ -93,15 +102,40 @@ def test_every_sum_is_stored_and_read_from_there() -> None:
     graph = optimised(twice, ResidualAdds(), "fake").graph
     sums = [node for node in graph.nodes if node.target is torch.ops.prims.add.default]
     stored = torch.ops.prims.inductor_force_stride_order.default
-    assert [[user.target for user in one.users] for one in sums] == [[stored], [stored]]
+    readers = [[user.target for user in one.users] for one in sums]
+    assert readers == [[stored], ["output"]]  # the last sum has one reader
 
 
-def test_an_add_that_scales_is_left_as_it_is() -> None:
-    graph = make_fx(scaled, tracing_mode="fake")(*given())
+def test_a_sum_with_one_reader_is_left_to_its_reader() -> None:
+    graph = optimised(residual_first, ResidualAdds(), "fake").graph
+    stored = torch.ops.prims.inductor_force_stride_order.default
+    assert not [node for node in graph.nodes if node.target is stored]
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic"])
+@pytest.mark.parametrize("forward", [scaled_product, scaled_rows, scaled_product_and_bias])
+def test_a_factor_is_not_lost(forward: Forward, mode: Mode) -> None:
+    """See Note [a factor that is lost]."""
+    graph = optimised(forward, ResidualAdds(), mode)
+    torch.testing.assert_close(graph(*given()), forward(*given()))
+
+
+@pytest.mark.parametrize("forward", [twice, scaled_product])
+def test_the_pass_leaves_a_graph_that_it_has_seen(forward: Forward) -> None:
+    graph = make_fx(forward, tracing_mode="fake")(*given())
+    ResidualAdds()(graph.graph)
+    graph.recompile()
     before = graph.code
     ResidualAdds()(graph.graph)
     graph.recompile()
     assert graph.code == before
+
+
+def test_what_was_compiled_is_taken_up_by_the_next_capture() -> None:
+    """Equal options, of two captures: see Note [one pass for all compilations]."""
+    first, second = compiling._options(), compiling._options()
+    assert first == second
+    assert first["post_grad_custom_pre_pass"] is second["post_grad_custom_pre_pass"]
 
 
 def test_a_compiled_graph_is_found_again_by_the_text_of_the_pass() -> None:

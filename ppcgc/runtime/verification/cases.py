@@ -56,7 +56,10 @@ def at_path(batch: Any, path: str) -> Any:
 
 
 def cases_of(subject: Subject, *, quick: bool) -> list[Case]:
-    """Cases by bucket, the bucket's fullest first, smallest bucket first; nothing has run yet."""
+    """Cases by bucket, the bucket's fullest first, smallest bucket first; nothing has run yet.
+
+    Batches whose steps are eager are no cases.
+    """
     if not callable(subject.batches):
         return [case for batch in subject.batches if (case := case_of(subject, batch)) is not None]
     runner = subject.runners[0]
@@ -86,7 +89,24 @@ def case_of(subject: Subject, batch: Any, seed: int = 1) -> Case | None:
         padded = runner.choose(live).padded
     except LimitError:
         return None
-    return None if padded is None else Case(batch=batch, live=live, padded=padded, seed=seed)
+    if padded is None or any(_is_eager(one, batch, live, padded) for one in subject.runners):
+        return None
+    return Case(batch=batch, live=live, padded=padded, seed=seed)
+
+
+def _is_eager(runner: Any, batch: Any, live: Any, padded: Any) -> bool:
+    """Whether a stage runs this batch without a graph, though its counts fit a bucket."""
+    return (
+        padded in runner.dropped
+        or runner.inputs.absent(batch) is not None
+        or runner.ineligible(batch, live) is not None
+    )
+
+
+def untried(subject: Subject, cases: list[Case]) -> list[Any]:
+    """The buckets that no case falls into."""
+    tried = {case.padded for case in cases}
+    return [padded for padded in subject.runners[0].buckets if padded not in tried]
 
 
 def another(subject: Subject, case: Case) -> Case | None:

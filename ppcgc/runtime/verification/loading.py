@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +12,7 @@ from torch import Tensor
 
 from ppcgc.runtime.errors import PpcgcError
 from ppcgc.runtime.slot_info import SlotInfo
-from ppcgc.runtime.verification.cases import Case, cases_of
+from ppcgc.runtime.verification.cases import Case, cases_of, untried
 from ppcgc.runtime.verification.comparing import (
     bits,
     changed_rows,
@@ -35,6 +37,7 @@ def check(session: Session) -> Outcome:
     unread: dict[str, str] = {}
     for stage, case in session.each("loading"):
         _poison(stage, case)
+        before = {name: tensor.clone() for name, tensor in stage.state.items()}
         step = stage.begin(case)
         loads += 1
         found: list[Finding] = []
@@ -46,7 +49,7 @@ def check(session: Session) -> Outcome:
                 unread[info.name] = str(why)
         found += _count_findings(stage, case)
         if not found:  # else a wrong index could end the process
-            found += _step_findings(stage, case, step)
+            found += _step_findings(stage, case, step, before)
         if not found:
             found += written_findings(stage, case, unread)
         findings += found
@@ -54,7 +57,16 @@ def check(session: Session) -> Outcome:
         findings += neighbour_findings(session)
     reasons = (f"{name} ({why})" for name, why in sorted(unread.items()))
     skipped = f"; not read again: {', '.join(reasons)}" if unread else ""
+    if not session.quick and (missing := untried(session.subject, session.cases)):
+        names = ", ".join(map(_sizes, missing))
+        skipped += f"; no batch was given that replays {names}: nothing is known of them"
     return Outcome(f"{slots} slots in {loads} loads read again from the spec{skipped}", findings)
+
+
+def _sizes(padded: Any) -> str:
+    """``bucket tokens=16 requests=4``."""
+    sizes = (f"{axis}={rows}" for axis, rows in zip(padded._fields, padded, strict=True))
+    return f"bucket {' '.join(sizes)}"
 
 
 def first_loads(session: Session) -> list[Finding]:
@@ -113,10 +125,26 @@ def _slot_findings(
         )
 
 
-def _step_findings(stage: StageUnderTest, case: Case, step: Any) -> Iterator[Finding]:
-    """What the step does with what was loaded and received."""
-    before = {name: tensor.clone() for name, tensor in stage.state.items()}
-    stage.finish(step)
+def _step_findings(
+    stage: StageUnderTest, case: Case, step: Any, before: dict[str, Tensor]
+) -> Iterator[Finding]:
+    """What the step does with what was loaded and received; ``before`` is the state until then."""
+    late: list[Finding] = []
+
+    def look_again() -> None:
+        for info, tensor in stage.slots(case):
+            with suppress(Unread):
+                late.extend(_slot_findings(stage, case, info, tensor))
+
+    with stage.before_replay(case, look_again):
+        stage.finish(step)
+    for finding in late:
+        yield replace(
+            finding,
+            what=f"it was loaded, and when the replay begins {finding.what}",
+            mend="a hook's `plan`, or the caller, wrote it after the load: they may write their "
+            "own slots alone",
+        )
     yield from _boundary_findings(stage, case)
     yield from _write_findings(stage, case, before)
 

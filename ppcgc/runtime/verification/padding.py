@@ -24,7 +24,7 @@ from ppcgc.runtime.verification.cases import Case
 from ppcgc.runtime.verification.comparing import differing
 from ppcgc.runtime.verification.narrowing import Target, difference_of, narrowed
 from ppcgc.runtime.verification.owned import owned_rows
-from ppcgc.runtime.verification.session import Outcome, Session
+from ppcgc.runtime.verification.session import Outcome, Session, holds_numbers
 from ppcgc.runtime.verification.stages import Result, StageUnderTest, state_name
 from ppcgc.runtime.verification.tracing import live_part, trace
 from ppcgc.runtime.verification.verdicts import Finding
@@ -48,6 +48,9 @@ def check(session: Session) -> Outcome:
         findings += _after_load(stage, case, expected, tolerance)
         findings += unfilled.findings(stage, case, expected.outputs, tolerance)
         probes += 3
+    if not any(case.is_padded for case in session.cases):
+        what = "every batch that was given fills its bucket: nothing is known of padded rows"
+        return Outcome(what, findings, skipped=True)
     return Outcome(
         f"{probes} poisons of rows beyond live left live outputs and state alone", findings
     )
@@ -200,7 +203,7 @@ def _workspace_targets(stage: StageUnderTest) -> Iterator[Target]:
 def _state_targets(stage: StageUnderTest, case: Case) -> Iterator[Target]:
     for name, tensor in stage.state.items():
         owned = owned_rows(stage, case, state_name(name))
-        if owned is not None and tensor.is_floating_point():
+        if owned is not None and holds_numbers(tensor):
             yield Target(
                 subject=f"{name}, rows that no live request owns",
                 change=_flood(tensor, owned),
@@ -212,7 +215,7 @@ def _flood(tensor: Tensor, owned: set[int]) -> Callable[[], None]:
     rows = [row for row in range(tensor.shape[0]) if row not in owned]
 
     def change() -> None:
-        tensor[rows] = LARGE
+        tensor[rows] = LARGE if tensor.is_floating_point() else torch.iinfo(tensor.dtype).max
 
     return change
 

@@ -57,9 +57,8 @@ class Session:
         generator = torch.Generator().manual_seed(11)
         for stage in self.stages:
             for tensor in stage.state.values():
-                if tensor.is_floating_point():
-                    noise = torch.randn(tensor.shape, generator=generator)
-                    tensor.copy_(noise.to(tensor.dtype))
+                if holds_numbers(tensor):
+                    tensor.copy_(_noise(tensor, generator))
             stage.remember()
         if self.whole is not None:
             self.whole.remember()
@@ -106,6 +105,21 @@ class Session:
                 stage.restore()
                 yield stage, case
             stage.restore()
+
+
+def holds_numbers(state: Tensor) -> bool:
+    """Whether a state's elements may be any number: floats, and bytes, which are quantized ones.
+
+    Wider integers are as likely indices, and any number would be none.
+    """
+    return state.is_floating_point() or state.dtype in (torch.int8, torch.uint8)
+
+
+def _noise(like: Tensor, generator: torch.Generator) -> Tensor:
+    if like.is_floating_point():
+        return torch.randn(like.shape, generator=generator).to(like.dtype)
+    limits = torch.iinfo(like.dtype)
+    return torch.randint(limits.min, limits.max, like.shape, generator=generator).to(like.dtype)
 
 
 def cloned(view: Any) -> Any:
