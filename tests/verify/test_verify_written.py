@@ -128,3 +128,14 @@ def test_padded_rows_of_a_written_slot_that_reach_live_ones(
     faulty = subject(built(tmp_path, model=model()))
     caught(faulty, "padding", slot_line(name), "a live row sees padded ones", "view.")
     assert verify(faulty, checks=["loading"])["loading"].verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize("rows", [slice(0, 1), slice(-1, None)], ids=["live", "past live"])
+def test_a_plan_that_writes_what_was_loaded(tmp_path: Path, rows: slice) -> None:
+    class Overwriting(Planner):
+        def plan(self, made: object, slots: Any, batch: Any, live: Any) -> None:
+            super().plan(made, slots, batch, live)
+            slots.ids[rows] = 77
+
+    found = "when the replay begins"
+    caught(subject(built(tmp_path, planner=Overwriting())), "loading", slot_line("ids"), found)
