@@ -149,8 +149,12 @@ class Outputs(Tensors[RowsT_contra, HeldT]):
         """The live rows."""
 
     def kept(self, name: str, rows: Tensor) -> Tensor:
-        """A copy of an output's live rows, in the next buffer of its ring."""
-        return self.rings[name].keep(rows)
+        """A copy of an output's live rows, in the next buffer of its ring.
+
+        A runner that was never captured has no rings: its eager steps give copies of their own.
+        """
+        ring = self.rings.get(name)
+        return rows.clone() if ring is None else ring.keep(rows)
 
     def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> HeldT:
         """As for all tensors; and the rings that keep some of them."""
@@ -169,10 +173,13 @@ class Outputs(Tensors[RowsT_contra, HeldT]):
             store(rows, values[name], self._label(name))
 
     def eager(self, result: object, boundary: object, live: RowsT_contra) -> HeldT:
-        """The result of an eager step, checked to have exactly the live rows."""
+        """The result of an eager step, checked to have exactly the live rows.
+
+        What is kept for the caller is a copy here too: a forward may return what it was given.
+        """
         infos = self.in_step(live)
         values = self.pick(result, boundary, tuple(info.name for info in infos))
-        return self.held(
+        held = self.held(
             {
                 info.name: check_result(
                     values[info.name], info.shape, info.dtype, self.device, self._label(info.name)
@@ -180,6 +187,7 @@ class Outputs(Tensors[RowsT_contra, HeldT]):
                 for info in infos
             }
         )
+        return held if self.views_only or self.split else self.trim(held, live)
 
     def _label(self, name: str) -> str:
         return f"boundary.{name}" if self.prefix == "handed" else name

@@ -338,6 +338,27 @@ def test_a_copy_is_made_at_each_step(toy: Any) -> None:
     assert torch.equal(kept.kept, wanted["kept"]) and not torch.equal(other.kept, kept.kept)
 
 
+@pytest.mark.parametrize("captured", [True, False])
+def test_an_eager_step_copies_what_is_kept_too(toy: Any, captured: bool) -> None:
+    """A forward may give what it was given, which the next step overwrites."""
+    (only,) = toy_stages(toy, 1)
+    if captured:
+        rt.capture([only])
+    given: list[Any] = []
+    model = only.model
+
+    def spying(**keywords: Any) -> Any:
+        given[:] = model(**keywords)
+        return tuple(given)
+
+    only.model = spying
+    out = only.eager(toy_batch(3, 2, seed=1))
+    assert out.hidden_states.data_ptr() == given[0].data_ptr()
+    assert torch.equal(out.kept, given[2]) and torch.equal(out.sums, given[1])
+    for rows in (out.kept, out.sums):
+        assert rows.data_ptr() not in {one.data_ptr() for one in given}
+
+
 def test_the_report_measures_bytes(toy: Any) -> None:
     runners = toy_stages(toy, 2)
     before = runners[0].report()

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from probe_family import build, caught, slot_line, subject
+from probe_family import build, captured, caught, slot_line, subject
 from probe_model import ToyDecode, ToyPrefill
 from torch import Tensor
 
 from ppcgc.runtime import verify
+from ppcgc.runtime.verification.neighbours import neighbour_findings
+from ppcgc.runtime.verification.session import Session, holds_numbers
 
 Load = Callable[[Any, Any, Any, Any, Any], None]
 
@@ -204,3 +206,86 @@ class MixesRequests(ToyDecode):
 def test_neighbours(runner: str, models: tuple[Any, ...], texts: list[str]) -> None:
     faulty = subject(build(runner, models=models))
     caught(faulty, "loading", "changed rows", "of other requests", *texts)
+
+
+class ScalesByTheFirst(ToyPrefill):
+    def extra(self, hidden: Tensor, view: Any) -> Any:
+        return hidden * view.weights[0]
+
+
+class SeesTheNextRequest(ToyPrefill):
+    def mask(self, view: Any) -> Any:
+        request = self.requests(view)
+        later = (request[:, None] + 1 == request[None]) & (request[None] < view.seq_lens.shape[0])
+        return super().mask(view) | later
+
+
+class ReadsTheFirstTable(ToyDecode):
+    def attend(self, hidden: Tensor, view: Any) -> Any:
+        return super().attend(hidden, view) + self.kv[view.slot_table[:1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("runner", "model", "texts"),
+    [
+        ("prefill", ScalesByTheFirst, ["other content in request 0", "hidden * view.weights[0]"]),
+        ("prefill", SeesTheNextRequest, ["in request", "mask by request"]),
+        ("decode", ReadsTheFirstTable, ["other state in request 0", "each row's own index"]),
+    ],
+)
+def test_neighbours_by_any_row_of_a_request(
+    runner: str, model: type[Any], texts: list[str]
+) -> None:
+    faulty = subject(build(runner, models=(model,)))
+    caught(faulty, "loading", f"{runner} first", "changed rows", "of other requests", *texts)
+
+
+class WritesToTheNeighbour(ToyDecode):
+    def write(self, hidden: Tensor, view: Any) -> None:
+        rows = view.slot_mapping
+        swapped = torch.cat([rows[1:2], rows[:1], rows[2:]])
+        self.kv.index_copy_(0, swapped, torch.tanh(hidden))
+
+
+def test_a_row_of_the_state_that_another_request_names() -> None:
+    faulty = subject(build("decode", models=(ToyDecode, WritesToTheNeighbour)))
+    texts = ["state kv[0]", "other content in request 0 changed rows", "which it does not name"]
+    caught(faulty, "loading", "decode last", *texts)
+
+
+def test_a_step_that_does_not_repeat_itself_is_no_neighbour() -> None:
+    """What is found is named as it is: some object keeps something from one step to the next."""
+    runners = captured(build())
+    load, seen = type(runners[0].inputs).load, []
+
+    class Drifting(type(runners[0].inputs)):  # type: ignore[misc]  # generated in this process
+        def load(self, slots: Any, host: Any, batch: Any, live: Any, padded: Any) -> None:
+            load(self, slots, host, batch, live, padded)
+            seen.append(live)
+            slots.weights[: live.tokens] *= 1 + len(seen) / 100
+
+    runners[0].inputs.__class__ = Drifting
+    session = Session(subject(runners), quick=True, say=lambda text: None)
+    session.prepare()
+    found = neighbour_findings(session)
+    assert found
+    assert all("gives other numbers when it is run again" in one.what for one in found)
+
+
+class SoftmaxOverNothing(ToyPrefill):
+    def write(self, hidden: Tensor, view: Any) -> None:
+        nothing = view.cu_seqlens[-1] <= torch.arange(hidden.shape[0])
+        self.kv.index_copy_(0, view.slot_mapping, torch.tanh(hidden) / (~nothing)[:, None])
+
+
+def test_reserved_rows_stay_finite() -> None:
+    faulty = subject(build(models=(ToyPrefill, SoftmaxOverNothing)))
+    caught(faulty, "loading", "prefill last", "state kv[0]", "NaN in the reserved rows 3")
+
+
+def test_only_what_may_be_any_number_is_filled_and_flooded() -> None:
+    """Bytes are quantized numbers; wider integers may be indices."""
+    kinds = (torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.int8, torch.uint8)
+    assert all(holds_numbers(torch.zeros(1, dtype=dtype)) for dtype in kinds)
+    others = (torch.int16, torch.int32, torch.int64, torch.bool)
+    assert not any(holds_numbers(torch.zeros(1, dtype=dtype)) for dtype in others)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from probe_family import build, caught, slot_line, subject
+from probe_family import build, captured, caught, slot_line, subject
 from probe_model import ToyPrefill
 from torch import Tensor
 
@@ -106,6 +106,30 @@ class Noise(Faulty):
 class OwnGenerator(Faulty):
     def extra(self, hidden: Tensor, view: Any) -> Any:
         return hidden + torch.randn(8, generator=self.generator)
+
+
+class RegistersABuffer(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Any:
+        if "scale" not in self._buffers:
+            self.register_buffer("scale", view.weights.mean().clone())
+        scale: Tensor = self._buffers["scale"]  # type: ignore[assignment]  # it is there
+        return hidden * scale
+
+
+def test_a_buffer_of_the_first_run_is_named() -> None:
+    caught(subject(build(models=(ToyPrefill, RegistersABuffer))), "purity", "buffer scale")
+
+
+class RegistersBySize(Faulty):
+    def extra(self, hidden: Tensor, view: Any) -> Any:
+        name = f"seen_{len(self._buffers)}"
+        self.register_buffer(name, torch.zeros(1))
+        return hidden
+
+
+def test_a_buffer_of_each_run_is_named_of_captured_runners_too() -> None:
+    runners = captured(build(models=(ToyPrefill, RegistersBySize)))
+    caught(subject(runners), "purity", "prefill last, bucket", "buffer seen_")
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,8 @@ def _write_findings(
                     mend="write only the rows that the write index names, and let its padding "
                     "name a reserved row",
                 )
+        for name in mine:
+            yield from _not_finite(stage, case, name, sorted(padding - live))
         missed = live - set().union(*changed.values())
         if missed:
             yield Finding(
@@ -216,6 +218,26 @@ def _write_findings(
                 f"written{_written_by(stage, case, state)}",
                 mend="write every live row of the write index",
             )
+
+
+def _not_finite(
+    stage: StageUnderTest, case: Case, name: str, reserved: list[int]
+) -> Iterator[Finding]:
+    """Reserved rows that cannot be read any more: a masked read multiplies them by 0."""
+    tensor = stage.state[name]
+    if not tensor.is_floating_point() or tensor.element_size() < 2:  # of 8 bits torch cannot tell
+        return
+    rows = [row for row in reserved if row < tensor.shape[0]]
+    broken = [row for row in rows if not bool(tensor[row].isfinite().all())]
+    if broken:
+        yield Finding(
+            where=stage.where(case),
+            subject=name,
+            what=f"padded rows left infinities or NaN in the reserved rows {listed(broken)}: a "
+            "live row that reads them with weight 0 becomes NaN",
+            mend="keep padded rows finite: a softmax over nothing is NaN, let each padded row see "
+            "itself",
+        )
 
 
 def _written_by(stage: StageUnderTest, case: Case, state: str) -> str:

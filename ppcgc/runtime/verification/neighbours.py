@@ -1,9 +1,10 @@
-"""Neighbours: other content in one request leaves every other request's outputs alone."""
+"""Neighbours: what one request holds, in the batch or in the state, reaches no other's outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -12,9 +13,10 @@ from torch import Tensor
 
 from ppcgc.runtime.slot_info import Role
 from ppcgc.runtime.verification.cases import Case, at_path, same_kind
-from ppcgc.runtime.verification.comparing import changed_rows, listed, rows_apart
-from ppcgc.runtime.verification.session import Session
-from ppcgc.runtime.verification.stages import StageUnderTest
+from ppcgc.runtime.verification.comparing import changed_rows, differing, listed, rows_apart
+from ppcgc.runtime.verification.session import Session, holds_numbers
+from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
+from ppcgc.runtime.verification.stages import StageUnderTest, state_name
 from ppcgc.runtime.verification.tracing import live_part, trace
 from ppcgc.runtime.verification.verdicts import Finding
 
@@ -35,26 +37,139 @@ class Requests:
 
 
 def neighbour_findings(session: Session) -> list[Finding]:
-    """Outputs of all stages by request, with other content in one request and as it was."""
+    """Outputs of all stages by request: as it was, and with one request's rows changed."""
     findings: list[Finding] = []
     tried: set[Any] = set()
     for case in session.cases:
         if case.padded in tried:
             continue
         requests = requests_of(session.stages[0], case)
-        given = at_path(case.batch, session.subject.content)
-        if requests is None or given is None:
+        if requests is None or at_path(case.batch, session.subject.content) is None:
             continue
-        lengths = [end - start for start, end in requests.spans]
-        if len(lengths) < 2 or not lengths[0] or not any(lengths[1:]):
+        filled = [number for number, (start, end) in enumerate(requests.spans) if end > start]
+        if len(filled) < 2:
             continue
         tried.add(case.padded)
         session.say(f"loading: neighbours, {session.stages[-1].where(case)}")
-        content = _other_content(given, requests.spans[0])
-        changed = case.changed(session.subject.content, content)
-        plain, other = session.through(case), session.through(changed)
-        findings += _differences(session, plain, other, requests)
+        findings += _of_case(session, case, requests, (filled[0], filled[-1]))
     return findings
+
+
+def _of_case(
+    session: Session, case: Case, requests: Requests, numbers: tuple[int, ...]
+) -> list[Finding]:
+    """Of each of these requests: other content, then other values in its rows of the state."""
+    plain, states = session.through(case), _states(session)
+    for number in numbers:
+        changed = _with_other_rows(session, case, requests, number)
+        other = session.through(changed)
+        found = list(_written_elsewhere(session, plain[0], states, requests, number))
+        found += _differences(session, plain, other, requests, number)
+        if found:
+            again = session.through(case)
+            return list(_unsteady(session, plain, again)) or found
+    for number in numbers:
+        other = session.through(case, partial(_other_state, case, requests, number))
+        found = list(_differences(session, plain, other, requests, number, "state"))
+        if found:
+            return found
+    return []
+
+
+def _with_other_rows(session: Session, case: Case, requests: Requests, number: int) -> Case:
+    """Other values of the content in the rows of one request, and of each float that has rows."""
+    axes = {session.subject.content: requests.content}
+    for stage in session.stages:
+        for info in stage.table:
+            value = None if info.batch is None else at_path(case.batch, info.batch)
+            by_rows = info.dim == 0 and len(info.axes) == 1 and info.axes[0] in requests.rows
+            if info.batch and info.role is Role.DATA and by_rows and _is_float(value):
+                axes.setdefault(info.batch, info.axes[0])
+    for path, axis in axes.items():
+        given = at_path(case.batch, path)
+        case = case.changed(path, _other_content(given, requests.rows[axis][number]))
+    return case
+
+
+def _is_float(value: Any) -> bool:
+    """Whether other values of it surely are legal: integers may be counts, or name something."""
+    if isinstance(value, Tensor):
+        return value.is_floating_point()
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    return kind == "f"
+
+
+def _other_state(case: Case, requests: Requests, number: int, stage: StageUnderTest) -> None:
+    """The rows of the state that one request alone reads or writes hold their negatives."""
+    for state in {state_name(name) for name in stage.state}:
+        rows = _rows_by_request(stage, case, requests, state)
+        others = set().union(*(own for at, own in enumerate(rows) if at != number))
+        mine = sorted(rows[number] - others) if rows else []
+        for name, tensor in stage.state.items():
+            if state_name(name) == state and holds_numbers(tensor) and mine:
+                tensor[mine] = _negative(tensor[mine])
+
+
+def _negative(rows: Tensor) -> Tensor:
+    """Other legal numbers; torch has no operation on eight bits of a float."""
+    return (-rows.float()).to(rows.dtype) if rows.is_floating_point() else ~rows
+
+
+def _states(session: Session) -> list[dict[str, Tensor]]:
+    """The state of each stage as its step has left it."""
+    return [
+        {name: tensor.clone() for name, tensor in stage.state.items()} for stage in session.stages
+    ]
+
+
+def _written_elsewhere(
+    session: Session,
+    case: Case,
+    states: list[dict[str, Tensor]],
+    requests: Requests,
+    number: int,
+) -> Iterator[Finding]:
+    """Rows of the state that changed with one request's content, and that it does not name."""
+    for stage, before in zip(session.stages, states, strict=True):
+        for name, tensor in before.items():
+            state = state_name(name)
+            rows = _rows_by_request(stage, case, requests, state)
+            if not rows:
+                continue
+            allowed = rows[number] | stage.reserved_rows(case, state)
+            tolerance = session.subject.padding_tolerance
+            changed = rows_apart(tensor, stage.state[name], tolerance)
+            wrong = [row for row in changed if row not in allowed]
+            if wrong:
+                yield Finding(
+                    where=stage.where(case),
+                    subject=name,
+                    what=f"other content in request {number} changed rows {listed(wrong)}, which "
+                    "it does not name",
+                    mend="write the state by each row's own index",
+                )
+                return
+
+
+def _rows_by_request(
+    stage: StageUnderTest, case: Case, requests: Requests, state: str
+) -> list[set[int]]:
+    """Rows of a state that the batch names for each request; none where it does not tell."""
+    rows: list[set[int]] = [set() for _ in requests.spans]
+    if stage.subject.owned is not None:  # it knows of rows that no slot names
+        return []
+    for info in stage.table:
+        if info.of_state != state or info.role not in (Role.INDEX, Role.WRITE_INDEX):
+            continue
+        if info.dim != 0 or len(info.axes) != 1 or info.axes[0] not in requests.rows:
+            return []
+        try:
+            named = expected_rows(stage.runner, info, case).live_part
+        except Unread:
+            return []
+        for own, (start, end) in zip(rows, requests.rows[info.axes[0]], strict=True):
+            own |= set(named[start:end].flatten().tolist())
+    return rows if any(rows) else []
 
 
 def requests_of(stage: StageUnderTest, case: Case) -> Requests | None:
@@ -89,9 +204,14 @@ def _other_content(given: Any, span: tuple[int, int]) -> Any:
 
 
 def _differences(
-    session: Session, plain: Through, other: Through, requests: Requests
+    session: Session,
+    plain: Through,
+    other: Through,
+    requests: Requests,
+    number: int,
+    what: str = "content",
 ) -> Iterator[Finding]:
-    """The first stage whose outputs differ for another request."""
+    """The first stage whose outputs differ for another request than this one."""
     case, changed = plain[0], other[0]
     for stage, left, right in zip(session.stages, plain[1], other[1], strict=True):
         axes = stage.output_axes(case)
@@ -101,21 +221,42 @@ def _differences(
                 continue
             sides = (tensor.movedim(dim, 0), right[name].movedim(dim, 0))
             rows = rows_apart(*sides, session.subject.padding_tolerance)
-            own = range(*requests.rows[axis][0])
+            own = range(*requests.rows[axis][number])
             leaked = [row for row in rows if row not in own]
             if leaked:
+                op = _first_op(stage, case, changed, requests.spans, number)
                 yield Finding(
                     where=stage.where(case),
                     subject=f"output {name}",
-                    what=f"other content in request 0 changed rows {listed(leaked)} of other "
-                    f"requests{_first_op(stage, case, changed, requests.spans)}",
-                    mend="mask by request: a row may see rows of its own request only",
+                    what=f"other {what} in request {number} changed rows {listed(leaked)} of other "
+                    f"requests{op if what == 'content' else ''}",
+                    mend=_MENDS[what],
                 )
                 return
 
 
+_MENDS = {
+    "content": "mask by request: a row may see rows of its own request only",
+    "state": "read the state by each row's own index: a row may see its own request's only",
+}
+
+
+def _unsteady(session: Session, plain: Through, again: Through) -> Iterator[Finding]:
+    """The first stage whose outputs differ when the same step is run again from the same memory."""
+    for stage, left, right in zip(session.stages, plain[1], again[1], strict=True):
+        for name, how in differing(left, right).items():
+            yield Finding(
+                where=stage.where(plain[0]),
+                subject=f"output {name}",
+                what=f"the same step gives other numbers when it is run again: {how}",
+                mend="a hook, the caller or the model keeps something from one step to the next: "
+                "plan each step from its own batch alone",
+            )
+            return
+
+
 def _first_op(
-    stage: StageUnderTest, case: Case, changed: Case, spans: list[tuple[int, int]]
+    stage: StageUnderTest, case: Case, changed: Case, spans: list[tuple[int, int]], number: int
 ) -> str:
     """The op where rows of other requests first differ, each token's row standing first."""
     traces = []
@@ -123,13 +264,13 @@ def _first_op(
         stage.restore()
         stage.begin(one)
         traces.append(trace(stage, one))
-    tokens, end = spans[-1][1], spans[0][1]
+    tokens, own = spans[-1][1], range(*spans[number])
     for (op, left), (_, right) in zip(*traces, strict=False):
         for a, b in zip(left, right, strict=False):
             a, b = live_part(a, case.live, case.padded), live_part(b, case.live, case.padded)
             by_token = a.is_floating_point() and a.dim() > 1 and a.shape[0] == tokens
             if not by_token or a.shape != b.shape or a.shape[1] == tokens:
                 continue  # scores of rows with rows are masked later, where they are legal
-            if any(row >= end for row in changed_rows(a, b)):
+            if any(row not in own for row in changed_rows(a, b)):
                 return f"; first in {op}"
     return ""

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ppcgc.runtime.addresses import model_tensors
 from ppcgc.runtime.backends.model_line import ModelLine, line_of_call
 from ppcgc.runtime.capturing import label
 from ppcgc.runtime.slot_info import SlotInfo
@@ -23,7 +24,11 @@ _PYTHON = "Python runs at capture only: move it to the caller, or onto the devic
 
 
 def check(session: Session) -> Outcome:
-    findings: list[Finding] = []
+    findings: list[Finding] = [
+        _registered(str(stage), name)
+        for stage in session.stages
+        for name in _new_tensors(stage, session.tensors_before_capture.get(stage.number))
+    ]
     runs = 0
     for stage, case in session.one_a_bucket("purity"):
         runs += 1
@@ -46,8 +51,11 @@ def _attributes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
     """Attributes set, counters moved, lists and dicts that grew."""
     stage.begin(case)
     before = attributes_of(stage.runner.model)
+    tensors = {name for name, _ in model_tensors(stage.runner.model)}
     with attributes_watched() as lines:
         stage.run_body(case)
+    for name in _new_tensors(stage, tensors):
+        yield _registered(stage.where(case), name)
     after = attributes_of(stage.runner.model)
     for module, held in after.items():
         for name, value in held.items():
@@ -61,6 +69,22 @@ def _attributes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
                     what=f"the forward set it{f' at {line}' if line else ''}{_from_to(old, value)}",
                     mend=_PYTHON,
                 )
+
+
+def _new_tensors(stage: StageUnderTest, before: set[str] | None) -> list[str]:
+    """Parameters and buffers that were not there; none where nobody knows."""
+    if before is None:
+        return []
+    return [name for name, _ in model_tensors(stage.runner.model) if name not in before]
+
+
+def _registered(where: str, name: str) -> Finding:
+    return Finding(
+        where=where,
+        subject=name,
+        what="the forward registered it: what the first run put there, graphs read for ever",
+        mend="register it where the model is made; what depends on a step is computed in the step",
+    )
 
 
 _ABSENT = object()

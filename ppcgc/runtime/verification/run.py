@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import torch
 
+from ppcgc.runtime.addresses import model_tensors
 from ppcgc.runtime.capturing import capture
 from ppcgc.runtime.errors import BuildError, PpcgcError
 from ppcgc.runtime.verification import (
@@ -139,6 +140,8 @@ def _capture(session: Session) -> CheckResult | None:
     started = time.perf_counter()
     for stage in (stage for stage in fresh if stage is not session.whole):
         session.attributes_before_capture[stage.number] = attributes_of(stage.runner.model)
+        names = {name for name, _ in model_tensors(stage.runner.model)}
+        session.tensors_before_capture[stage.number] = names
     try:
         capture([stage.runner for stage in fresh], progress=session.say)
     except Exception as problem:

@@ -42,6 +42,7 @@ class Session:
             self.whole = StageUnderTest(subject, subject.unsplit, 0)
         self.cases: list[Case] = []
         self.attributes_before_capture: dict[int, Any] = {}  # by stage; empty: unknown
+        self.tensors_before_capture: dict[int, set[str]] = {}  # the same, of the model's tensors
 
     @property
     def runners(self) -> list[Any]:
@@ -70,12 +71,19 @@ class Session:
         """The case with the boundary that each stage takes, as the stage before computes it."""
         return self.through(case)[0]
 
-    def through(self, case: Case) -> tuple[Case, list[dict[str, Tensor]]]:
-        """A case through every stage, each given what the one before made: that case, outputs."""
+    def through(
+        self, case: Case, before: Callable[[StageUnderTest], None] | None = None
+    ) -> tuple[Case, list[dict[str, Tensor]]]:
+        """A case through every stage, each given what the one before made: that case, outputs.
+
+        ``before`` changes the memory of a stage, which is then as it was remembered.
+        """
         incoming: list[Any] = [None]
         found = []
         for stage in self.stages:
             stage.restore()
+            if before is not None:
+                before(stage)
             case = replace(case, incoming=tuple(incoming))
             handed = cloned(stage.runner.finish(stage.begin(case)))
             incoming.append(handed)
