@@ -151,10 +151,11 @@ class Outputs(Tensors[RowsT_contra, HeldT]):
     def kept(self, name: str, rows: Tensor) -> Tensor:
         """A copy of an output's live rows, in the next buffer of its ring.
 
-        A runner that was never captured has no rings: its eager steps give copies of their own.
+        Or one of its own, in eager steps: of a runner that has no rings yet, and of more rows than
+        any bucket has.
         """
         ring = self.rings.get(name)
-        return rows.clone() if ring is None else ring.keep(rows)
+        return rows.clone() if ring is None or not ring.holds(rows) else ring.keep(rows)
 
     def buffers(self, arena: DeviceArena, rows: RowsT_contra, full: RowsT_contra) -> HeldT:
         """As for all tensors; and the rings that keep some of them."""

@@ -8,6 +8,7 @@ Note [padding rows are computed]
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import le
 from typing import overload
 
 import torch
@@ -154,6 +155,10 @@ class OutputRing:
             arena.rows(f"ring.{name}.{entry}", full, full, dtype) for entry in range(entries)
         )
         self._turn = 0
+
+    def holds(self, rows: Tensor) -> bool:
+        """Whether its buffers have room for so many rows."""
+        return all(map(le, rows.shape, self._entries[0].shape))
 
     def keep(self, rows: Tensor) -> Tensor:
         """A copy of ``rows``, valid until the n-th run after this one."""

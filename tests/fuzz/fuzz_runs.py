@@ -61,7 +61,18 @@ class Pipeline:
         for sender, receiver in zip(self.stages, self.stages[1:], strict=False):
             if sender.layers.end == receiver.layers.start and self.random.random() < 0.5:
                 sender.feed(receiver)
-        rt.capture(self.stages)
+        for joined in self._joined():
+            rt.capture(joined)
+
+    def _joined(self) -> list[list[Any]]:
+        """Stages that follow each other: a runner may have none at a place between two others."""
+        runs: list[list[Any]] = []
+        for stage in self.stages:
+            if runs and runs[-1][-1].layers.end == stage.layers.start:
+                runs[-1].append(stage)
+            else:
+                runs.append([stage])
+        return runs
 
     def _ranks_and_options(self, package: Any) -> dict[str, Any]:
         return {

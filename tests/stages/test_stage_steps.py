@@ -359,6 +359,15 @@ def test_an_eager_step_copies_what_is_kept_too(toy: Any, captured: bool) -> None
         assert rows.data_ptr() not in {one.data_ptr() for one in given}
 
 
+def test_more_rows_than_a_ring_has_are_a_copy_of_their_own(toy: Any) -> None:
+    (only,) = toy_stages(toy, 1)
+    rt.capture([only])
+    batch = toy_batch(*[1] * 5)  # more requests than any bucket has
+    once, again = only.run(batch), only.run(batch)
+    assert only.last_step.path == "eager" and once.sums.shape[0] == 5
+    assert torch.equal(once.sums, again.sums) and once.sums.data_ptr() != again.sums.data_ptr()
+
+
 def test_the_report_measures_bytes(toy: Any) -> None:
     runners = toy_stages(toy, 2)
     before = runners[0].report()
