@@ -12,7 +12,7 @@ from probe_family import caught
 from spec_tools import SPECS
 from test_verify_loading import loading_as
 from torch import Tensor
-from written_model import Model, Planner, batch_of, built, write_as_caller
+from written_model import Model, Planner, Reckless, batch_of, built, write_as_caller
 
 from ppcgc.runtime import Subject, verify
 from ppcgc.runtime.verification import Verdict
@@ -139,3 +139,26 @@ def test_a_plan_that_writes_what_was_loaded(tmp_path: Path, rows: slice) -> None
 
     found = "when the replay begins"
     caught(subject(built(tmp_path, planner=Overwriting())), "loading", slot_line("ids"), found)
+
+
+def test_a_load_of_a_hook_that_writes_what_was_loaded(tmp_path: Path) -> None:
+    class Overwriting(Reckless):
+        def load(self, slots: Any, batch: Any, live: Any) -> None:
+            super().load(slots, batch, live)
+            slots.ids[0] = 77
+
+    texts = ["live rows are not the source's", "a hook's `load` or `before_finish` wrote it"]
+    caught(subject(built(tmp_path, filler=Overwriting())), "loading", slot_line("ids"), *texts)
+
+
+def test_an_error_of_a_hook_says_which_hook_it_was(tmp_path: Path) -> None:
+    class Failing(Planner):
+        def plan(self, made: object, slots: Any, batch: Any, live: Any) -> None:
+            if self.seen:
+                raise KeyError("no such page")
+            super().plan(made, slots, batch, live)
+
+    runner = built(tmp_path)
+    runner.hook_calls.states[1]._hook = Failing()
+    found = verify(subject(runner), checks=["loading"])["loading"]
+    assert "in hook planner: Failing.plan for" in str(found)

@@ -110,7 +110,8 @@ def _slot_findings(
             where=stage.where(case),
             subject=f"slot {info.name} ({info.line})",
             what=f"live rows are not the source's: {difference(rows.live_part, live)}",
-            mend="generate the runner again; if its load was edited by hand, drop the edit",
+            mend="generate the runner again; if its load was edited by hand, drop the edit"
+            f"{_or_by_others(stage)}",
         )
     if rows.tail is None or not info.axes:
         return
@@ -123,6 +124,15 @@ def _slot_findings(
             f"{value_difference(rows.tail, tail)}",
             mend="reset the rows past live in every load, as the declared padding does",
         )
+
+
+def _or_by_others(stage: StageUnderTest) -> str:
+    """Who else may have written a slot by the end of ``begin``."""
+    others = [
+        *(["a hook's `load`"] if stage.runner.hook_calls.states else []),
+        *(["`before_finish`"] if stage.subject.before_finish is not None else []),
+    ]
+    return f"; or {' or '.join(others)} wrote it: each writes its own slots alone" if others else ""
 
 
 def _step_findings(

@@ -177,6 +177,7 @@ def _failed(name: str, doing: str, problem: Exception, seconds: float) -> CheckR
     text = (
         str(problem) if isinstance(problem, PpcgcError) else f"{type(problem).__name__}: {problem}"
     )
+    text = "; ".join([text, *getattr(problem, "__notes__", ())])  # which hook it was, for one
     finding = Finding(
         where=doing,
         subject="error",
