@@ -188,7 +188,7 @@ class Outputs(Tensors[RowsT_contra, HeldT]):
                 for info in infos
             }
         )
-        return held if self.views_only or self.split else self.trim(held, live)
+        return held if self.views_only else self.trim(held, live)
 
     def _label(self, name: str) -> str:
         return f"boundary.{name}" if self.prefix == "handed" else name

@@ -204,7 +204,7 @@ class BucketHost:
     def push(self) -> None:
         """All slots are written: let the next replay take them, or copy them now."""
         moves, ring = self._moves, self._ring
-        # a load has more moves than its graph has programs for only if its boundary comes in pieces
+        # a graph has programs for the moves of its slots and boundary; more of them go by a call
         in_graph = self._in_graph and ring is not None and moves.fit_the_graph()
         end = self._used + moves.write_table(self._table, in_graph=in_graph)
         if ring is not None and in_graph:

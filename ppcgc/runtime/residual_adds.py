@@ -13,6 +13,10 @@ Note [a sum is added up once]
     Left to itself Inductor stores a sum only when it would read more than four tensors to add it up
     again, and every norm adds up those of the layers before. So each sum is asked for in memory:
     the kernel of its norm stores it on the way.
+
+Note [a factor that is lost]
+    Inductor's pattern for ``addmm`` takes ``add(x, y, alpha=2)`` for ``add(x, y)``, on all devices
+    and with torch 2.13 still. So the factor of an add beside a matrix product becomes a product.
 """
 
 from __future__ import annotations
@@ -57,9 +61,7 @@ def _is_product(side: object) -> bool:
 
 
 def _scale_apart(graph: Graph, node: Node) -> None:
-    """Note [a factor that is lost]: Inductor's pattern for ``addmm`` takes ``add(x, y, alpha=2)``
-    for ``add(x, y)``, on all devices and with torch 2.13 still. So the factor becomes a product.
-    """
+    """Make the add's factor a product of its own."""
     first, second = node.args
     if not isinstance(second, Node):
         return

@@ -83,24 +83,14 @@ def some_buckets(buckets: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def case_of(subject: Subject, batch: Any, seed: int = 1) -> Case | None:
     """A batch as a case; None where its step would be eager. Raises what the choice raises."""
-    runner = subject.runners[0]
-    live = runner.extents(batch)
     try:
-        padded = runner.choose(live).padded
+        decided = [runner.decide(batch) for runner in subject.runners]
     except LimitError:
         return None
-    if padded is None or any(_is_eager(one, batch, live, padded) for one in subject.runners):
+    if any(choice.padded is None for _, choice in decided):
         return None
-    return Case(batch=batch, live=live, padded=padded, seed=seed)
-
-
-def _is_eager(runner: Any, batch: Any, live: Any, padded: Any) -> bool:
-    """Whether a stage runs this batch without a graph, though its counts fit a bucket."""
-    return (
-        padded in runner.dropped
-        or runner.inputs.absent(batch) is not None
-        or runner.ineligible(batch, live) is not None
-    )
+    live, choice = decided[0]
+    return Case(batch=batch, live=live, padded=choice.padded, seed=seed)
 
 
 def untried(subject: Subject, cases: list[Case]) -> list[Any]:

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.arena import ALIGNMENT, aligned
+from ppcgc.runtime.collecting import collector_off
 from ppcgc.runtime.errors import TransportError
 from ppcgc.runtime.host_rows import bytes_of
 from ppcgc.runtime.pipeline.faults import Faults
@@ -163,6 +164,6 @@ def _graph(body: Callable[[int], None]) -> Callable[[], None]:
     body(0)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+    with collector_off(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
         body(1)
     return graph.replay
