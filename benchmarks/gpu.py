@@ -41,6 +41,7 @@ BY_HAND = (
     "raw",
     "ppcgc",
     "floor",
+    "floor-no-memsets",
     "hand-written",
     "ppcgc-on-device",
     "ppcgc-tensors",

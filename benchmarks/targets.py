@@ -32,9 +32,13 @@ def _of_peers(
             row = rows.get((peer, bucket))
             return None if row is None else row[key]
 
-        ours, floor = of("ppcgc", "host_us"), of("floor", "host_us")
-        if ours is not None and floor is not None:
-            yield f"host step at {bucket}, over the floor", ours - floor, 15.0, "µs"
+        ours = of("ppcgc", "host_us")
+        for sources, peer in (("numpy", "ppcgc"), ("CPU tensors", "ppcgc, CPU tensors")):
+            for floor in ("floor", "floor, no memsets"):
+                step, least = of(peer, "host_us"), of(floor, "host_us")
+                if step is not None and least is not None:
+                    name = f"host step at {bucket} from {sources}, over the {floor}"
+                    yield name, step - least, 15.0, "µs"
         torchs = of("reduce-overhead", "host_us")
         if ours is not None and torchs is not None:
             yield f"host step at {bucket} / reduce-overhead", ours / torchs, 0.2, ""

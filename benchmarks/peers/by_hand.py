@@ -10,7 +10,8 @@ from torch import Tensor
 from benchmarks.batches import BY_TOKENS, INTEGERS, LONG, Batch, Given, padded
 from benchmarks.peers.base import Step
 from benchmarks.scenario import REQUESTS, Case, Scenario
-from ppcgc.runtime import Graph, open_backend
+from ppcgc.runtime import Backend, Graph, open_backend
+from ppcgc.runtime.backends.cuda import CudaBackend
 
 Held = tuple[Batch, Given, Given, Graph]  # inputs, outputs, the graph between them
 
@@ -34,6 +35,12 @@ class Eager:
         return None
 
 
+class AsCaptured(CudaBackend):
+    """Graphs as torch captures them, memset nodes among the kernels."""
+
+    replaces_memsets = False
+
+
 class ByHand:
     """Graphs over buffers of their own, one set a bucket; subclasses fill them."""
 
@@ -42,8 +49,12 @@ class ByHand:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.backend = open_backend(scenario.device)
+        self.backend = self.open_backend()
         self.held = {case.bucket: self.capture(case) for case in reversed(scenario.cases)}
+
+    def open_backend(self) -> Backend:
+        device = self.scenario.device
+        return AsCaptured(device) if self.scenario.on_gpu else open_backend(device)
 
     def model(self) -> Callable[..., dict[str, Tensor]]:
         return self.scenario.stage
@@ -157,3 +168,13 @@ class OneCopy(ByHand):
             replay()
 
         return run
+
+
+class OneCopyNoMemsets(OneCopy):
+    """The same floor where launches are as cheap as ours."""
+
+    name = "floor, no memsets"
+    does = "the same; memsets in the graph replaced by kernels, as ppcgc does"
+
+    def open_backend(self) -> Backend:
+        return open_backend(self.scenario.device)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 
 from benchmarks.peers.base import Build, Peer, UnavailableError
-from benchmarks.peers.by_hand import ByHand, Eager, HandWritten, OneCopy
+from benchmarks.peers.by_hand import ByHand, Eager, HandWritten, OneCopy, OneCopyNoMemsets
 from benchmarks.peers.ours import Ours, OursFromTensors, OursInductor, OursOnDevice
 from benchmarks.peers.sglang import SglangRegistry
 from benchmarks.peers.torchs import GraphedCallables, InductorByHand, ReduceOverhead
@@ -20,6 +20,7 @@ PEERS: dict[str, Build] = {
     "raw": ByHand,
     "ppcgc": Ours,
     "floor": OneCopy,
+    "floor-no-memsets": OneCopyNoMemsets,
     "hand-written": HandWritten,
     "ppcgc-on-device": OursOnDevice,
     "ppcgc-tensors": OursFromTensors,

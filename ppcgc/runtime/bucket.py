@@ -4,6 +4,13 @@ Note [a cut is made once]
     An output that is a view of its buffer is the same view whenever the live rows are the same,
     and making views is a good part of a step. So the cut of each live size is kept and given out
     again. What is copied for the caller (`keep: clone`, `keep: ring`) is cut at each step.
+
+Note [a boundary that is known]
+    A stage on the same device gives out one boundary for each live size, whose rows are the slots
+    of the next stage. It is frozen, so what was checked once stays true, and a step with the same
+    object need not look at its rows. A caller with another object gets that one known in its
+    place; to find out costs as much as it saves, so one that makes a boundary for each step is
+    asked ever more rarely.
 """
 
 from __future__ import annotations
@@ -22,6 +29,7 @@ SlotsT = TypeVar("SlotsT")
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
 
+MOST_PATIENCE = 64
 NOT_SEEN = object()  # is no boundary, None is one: of a stage that takes none
 
 
@@ -31,8 +39,24 @@ class Seen(Generic[ExtentsT, OutT]):
 
     record: StepRecord[ExtentsT]
     outputs: OutT | None = None  # cut to the live rows, where a cut can be given out again
-    in_place: object = NOT_SEEN  # the boundary whose rows were found in the bucket's own slots
     replays: int = 0
+    in_place: object = NOT_SEEN  # a boundary whose rows were found in the bucket's own slots
+    known_at: int = 0  # replays before that
+    others: int = 0  # boundaries since then that were not it
+    patience: int = 1  # how many of them it takes until another is looked for
+
+    def takes_another(self) -> bool:
+        """Whether the step's boundary, which is not the known one, may take its place.
+
+        See Note [a boundary that is known].
+        """
+        self.others += 1
+        if self.others < self.patience:
+            return False
+        met = self.replays - self.known_at - self.others
+        self.patience = 1 if met > self.others else min(2 * self.patience, MOST_PATIENCE)
+        self.others, self.known_at = 0, self.replays
+        return True
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import torch
 
-from ppcgc.runtime.bucket import NOT_SEEN, Bucket, Seen
+from ppcgc.runtime.bucket import Bucket, Seen
 from ppcgc.runtime.choice import Choice, Reason, StepRecord
 from ppcgc.runtime.errors import (
     GraphRequiredError,
@@ -133,7 +133,7 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             bucket.host.open(in_graph=True)
             if boundary is not seen.in_place:
                 self.receive(bucket, boundary, live)
-                if seen.in_place is NOT_SEEN:
+                if seen.takes_another():
                     seen.in_place = self.in_place(bucket, boundary)
             elif self.is_fed or self.shares_boundary:
                 self.take_over(bucket, boundary)

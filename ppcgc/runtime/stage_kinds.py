@@ -133,9 +133,7 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def in_place(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> object:
         """``source``, where a later step with the same object need not look at its rows again.
 
-        Note [a boundary that is known]
-            A stage on the same device gives out one boundary for each live size, whose rows are
-            the slots of the next stage. It is frozen, so what was checked once stays true.
+        See Note [a boundary that is known] in ``bucket``.
         """
         return source if _lies_in(bucket.boundary, source) else _LOOK_AGAIN
 

@@ -151,9 +151,15 @@ def test_a_table_has_peers_down_and_buckets_across() -> None:
 
 
 def test_targets_are_met_or_missed() -> None:
-    found = {what: (measured, most) for what, measured, most, _ in lines({"peers": ROWS})}
+    tensors = {"peer": "ppcgc, CPU tensors", "bucket": 64, "host_us": 24, "stream_ms": 2.0}
+    straight = {"peer": "floor, no memsets", "bucket": 64, "host_us": 6, "stream_ms": 2.0}
+    rows = [*ROWS, tensors, straight]
+    found = {what: (measured, most) for what, measured, most, _ in lines({"peers": rows})}
     assert found == {
-        "host step at 64, over the floor": (20, 15.0),
+        "host step at 64 from numpy, over the floor": (20, 15.0),
+        "host step at 64 from numpy, over the floor, no memsets": (24, 15.0),
+        "host step at 64 from CPU tensors, over the floor": (14, 15.0),
+        "host step at 64 from CPU tensors, over the floor, no memsets": (18, 15.0),
         "step at 64 / raw": (pytest.approx(1.025), 1.03),
     }
     assert [line.split()[0] for line in text({"peers": ROWS}).splitlines()] == ["MISSED", "met"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from ppcgc.runtime.backends.memset_nodes import nodes_of, replace_memsets
 from ppcgc.runtime.backends.model_line import line_of_error
 from ppcgc.runtime.collecting import collector_off
 from ppcgc.runtime.errors import CaptureError, NotCapturedError
@@ -21,15 +22,18 @@ class CudaGraph:
     It keeps the pool of its intermediates, which may outlive the backend that way.
     """
 
-    def __init__(self, graph: torch.cuda.CUDAGraph, pool: torch.cuda.MemPool) -> None:
+    def __init__(
+        self, graph: torch.cuda.CUDAGraph, pool: torch.cuda.MemPool, steps: int | None
+    ) -> None:
         self._graph: torch.cuda.CUDAGraph | None = graph
         self._pool = pool
+        self._steps = steps
         self.replay: Callable[[], None] = graph.replay
 
     @property
     def steps(self) -> int | None:
-        """None: CUDA does not count a graph's nodes without further packages."""
-        return None
+        """The graph's nodes; None where NVIDIA's bindings, which count them, are not there."""
+        return self._steps
 
     def close(self) -> None:
         if self._graph is not None:
@@ -42,6 +46,7 @@ class CudaBackend:
     """Capture and replay on one CUDA device."""
 
     name = "cuda"
+    replaces_memsets = True  # see ``memset_nodes``; what it saves is measured without
 
     def __init__(self, device: torch.device | str = "cuda") -> None:
         self.device = torch.device(device)
@@ -90,7 +95,7 @@ class CudaBackend:
             A watchdog thread may touch CUDA while this one captures; ``thread_local`` keeps its
             calls from invalidating the capture.
         """
-        graph = torch.cuda.CUDAGraph()
+        graph = torch.cuda.CUDAGraph(keep_graph=True)  # to be changed before it is instantiated
         before = torch.cuda.memory_reserved(self.device)
         problem: Exception | None = None
         try:
@@ -109,13 +114,23 @@ class CudaBackend:
                 except Exception as error:  # leaving the capture may raise over it: keep the first
                     problem = error
                     raise
+            steps = self._instantiate(graph)
         except Exception as error:
             torch.cuda.synchronize(self.device)
             raise self._refusal(problem or error) from problem or error
         self._pool_bytes += max(0, torch.cuda.memory_reserved(self.device) - before)
-        made = CudaGraph(graph, self._pool)
+        made = CudaGraph(graph, self._pool, steps)
         self._graphs.append(made)
         return made
+
+    def _instantiate(self, graph: torch.cuda.CUDAGraph) -> int | None:
+        """Make the graph ready for its launches; how many nodes it has, where that is known."""
+        nodes = nodes_of(graph)
+        with torch.cuda.device(self.device), torch.no_grad():
+            if nodes is not None and self.replaces_memsets:
+                replace_memsets(nodes, self._stream)
+            graph.instantiate()
+        return None if nodes is None else len(nodes.all())
 
     @staticmethod
     def _refusal(problem: Exception) -> Exception:

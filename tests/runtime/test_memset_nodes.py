@@ -1,0 +1,155 @@
+"""Memsets in captured graphs: replaced by kernels that leave the same bytes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from ppcgc.runtime.backends.cuda import CudaBackend, CudaGraph
+from ppcgc.runtime.backends.memset_nodes import Memset, as_signed, nodes_of, rows_at
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "signed"),
+    [
+        (0, torch.int32, 0),
+        (0xFFFFFFFF, torch.int32, -1),
+        (0x80000000, torch.int32, -(2**31)),
+        (0x7FFFFFFF, torch.int32, 2**31 - 1),
+        (0x8000, torch.int16, -(2**15)),
+        (0xFF, torch.uint8, 255),
+        (0x1FF, torch.uint8, 255),  # a memset of bytes takes the low byte
+    ],
+)
+def test_a_value_keeps_its_bits(value: int, dtype: torch.dtype, signed: int) -> None:
+    assert as_signed(value, dtype) == signed
+
+
+def test_the_bytes_of_a_memset_are_filled_and_no_others() -> None:
+    rows = torch.arange(8, dtype=torch.int32)
+    memset = Memset(None, rows.data_ptr() + 8, width=2, length=6, value=0x8001)
+    target = rows_at(memset, torch.device("cpu"))
+    target.fill_(as_signed(memset.value, target.dtype))
+    filled = 0x80018001 - 2**32
+    assert rows.tolist() == [0, 1, filled, filled, filled, 5, 6, 7]
+
+
+def kinds(graph: CudaGraph) -> Counter[str]:
+    """How many nodes of each kind a captured graph has."""
+    assert graph._graph is not None
+    nodes = nodes_of(graph._graph)
+    assert nodes is not None, "cuda.bindings is not there"
+    return Counter(map(nodes.kind, nodes.all()))
+
+
+def driver_memset(name: str, rows: Tensor, *given: int) -> None:
+    """A memset of the driver on the current stream, as libraries call it."""
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    call = getattr(ctypes.CDLL("libcuda.so.1"), name)
+    assert call(ctypes.c_uint64(rows.data_ptr()), *map(ctypes.c_size_t, given), stream) == 0
+
+
+def zeroed(rows: Tensor) -> None:
+    rows.zero_()
+
+
+def bytes_set(rows: Tensor) -> None:
+    driver_memset("cuMemsetD8Async", rows, 0x5A, rows.nbytes - 3)
+
+
+def halves_set(rows: Tensor) -> None:
+    driver_memset("cuMemsetD16Async", rows[1:], 0x8001, 11)
+
+
+def words_set(rows: Tensor) -> None:
+    driver_memset("cuMemsetD32Async", rows, 0xFFFFFFFF, rows.nbytes // 4 - 1)
+
+
+def block_set(rows: Tensor) -> None:
+    """Two dimensions: three rows of five bytes, sixteen apart. Stays a memset."""
+    driver_memset("cuMemsetD2D8Async", rows, 16, 0x11, 5, 3)
+
+
+@pytest.mark.parametrize("fill", [zeroed, bytes_set, halves_set, words_set, block_set])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.int64])
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_replay_leaves_the_bytes_of_the_memset(
+    fill: Callable[[Tensor], None], dtype: torch.dtype
+) -> None:
+    backend = CudaBackend()
+    rows = torch.arange(1, 65, device=backend.device).to(dtype)
+    given = rows.clone()
+    made = torch.zeros_like(rows)
+
+    def body() -> None:
+        rows.add_(1)
+        fill(rows)
+        torch.add(rows, rows, out=made)
+
+    wanted = given + 1
+    fill(wanted)
+    graph = backend.capture(body)
+    for _ in range(2):
+        rows.copy_(given)
+        graph.replay()
+        assert torch.equal(rows, wanted)
+        assert torch.equal(made, wanted + wanted)
+    assert kinds(graph)["MEMSET"] == (fill is block_set)
+    assert graph.steps == 3
+    backend.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_memset_beside_other_work_stays_between_its_neighbours() -> None:
+    """Two branches: one resets what the other's product is added to, and then both meet."""
+    backend = CudaBackend()
+    total, other = (torch.ones(1 << 20, device=backend.device) for _ in range(2))
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's
+
+    def body() -> None:
+        here = torch.cuda.current_stream()
+        side.wait_stream(here)
+        with torch.cuda.stream(side):
+            total.zero_()
+            total.add_(3)
+        other.mul_(2)
+        here.wait_stream(side)
+        total.add_(other)
+
+    graph = backend.capture(body)
+    for turn in range(1, 5):
+        graph.replay()
+        assert total.eq(3 + 2**turn).all()
+    assert kinds(graph) == {"KERNEL": 4}
+    backend.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_products_that_reset_counters_are_chains_of_kernels() -> None:
+    """cuBLAS resets counters by memsets for some of these sizes; which, is its own business."""
+    backend = CudaBackend()
+    weight = torch.randn(4096, 28672, device=backend.device, dtype=torch.bfloat16) / 64
+    for rows in (64, 512, 1024, 2048):
+        left = torch.randn(rows, 4096, device=backend.device, dtype=torch.bfloat16)
+        made = torch.empty(rows, 28672, device=backend.device, dtype=torch.bfloat16)
+
+        def body(left: Tensor = left, made: Tensor = made) -> None:
+            torch.mm(left, weight, out=made)
+
+        backend.warm_up(body)
+        wanted = made.clone()
+        graph = backend.capture(body)
+        for _ in range(3):
+            made.zero_()
+            graph.replay()
+            assert torch.equal(made, wanted)
+        assert not kinds(graph)["MEMSET"]
+    backend.close()
