@@ -63,7 +63,7 @@ def bytes_set(rows: Tensor) -> None:
 
 
 def halves_set(rows: Tensor) -> None:
-    driver_memset("cuMemsetD16Async", rows[1:], 0x8001, 11)
+    driver_memset("cuMemsetD16Async", rows[2:], 0x8001, 11)
 
 
 def words_set(rows: Tensor) -> None:
