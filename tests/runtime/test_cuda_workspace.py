@@ -56,7 +56,7 @@ def test_a_graph_never_writes_into_memory_of_others(harm: Callable[[CudaBackend]
     harm(backend)
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
-    with torch.cuda.stream(backend._stream):  # whose freed blocks these would be
+    with torch.cuda.stream(backend._stream.stream):  # whose freed blocks these would be
         others = [
             torch.zeros(size << 20, dtype=torch.uint8, device=backend.device)
             for size in (1, 8, 31, 32, 33, 64) * 4
@@ -72,3 +72,45 @@ def test_a_graph_never_writes_into_memory_of_others(harm: Callable[[CudaBackend]
     torch.cuda.synchronize()
     assert not any(block.any() for block in others)
     backend.close()
+
+
+def test_no_two_backends_have_a_stream_in_common() -> None:
+    """However many there are: torch hands out 32 streams a device and begins anew."""
+    backends = [CudaBackend() for _ in range(40)]
+    streams = {backend._stream.stream.cuda_stream for backend in backends}
+    handed_out = {torch.cuda.Stream().cuda_stream for _ in range(64)}  # type: ignore[no-untyped-call]  # torch's
+    assert len(streams) == 40
+    assert not streams & handed_out
+
+
+def test_a_stream_is_lent_again_when_its_graphs_are_gone() -> None:
+    def body() -> None:
+        torch.ones(4, device="cuda").add_(1)
+
+    backend = CudaBackend()
+    stream = backend._stream.stream.cuda_stream
+    graph = backend.capture(body)
+    del backend
+    kept = [CudaBackend() for _ in range(3)]
+    assert stream not in {other._stream.stream.cuda_stream for other in kept}
+    del graph
+    assert CudaBackend()._stream.stream.cuda_stream == stream
+
+
+def test_a_graph_of_a_stream_that_was_lent_before_keeps_its_workspace() -> None:
+    for _ in range(2):  # the second has the stream and the workspace of the first
+        backend = CudaBackend()
+        made = products(backend)
+        forget_workspaces(backend)
+        torch.cuda.empty_cache()
+        others = [
+            torch.zeros(size << 20, dtype=torch.uint8, device=backend.device)
+            for size in (8, 32, 33) * 4
+        ]
+        for left, right, out, replay in made:
+            replay()
+            torch.testing.assert_close(
+                out.float(), (left.float() @ right.float()), atol=2, rtol=2e-2
+            )
+        assert not any(block.any() for block in others)
+        del backend, made, replay

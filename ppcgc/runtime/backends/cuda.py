@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from ppcgc.runtime.backends.capture_stream import CaptureStream
 from ppcgc.runtime.backends.memset_nodes import nodes_of, replace_memsets
 from ppcgc.runtime.backends.model_line import line_of_error
 from ppcgc.runtime.collecting import collector_off
@@ -19,14 +20,19 @@ def _closed() -> None:
 class CudaGraph:
     """A captured CUDA graph. ``replay`` is the graph's own: no Python between step and launch.
 
-    It keeps the pool of its intermediates, which may outlive the backend that way.
+    It keeps the pool of its intermediates and its workspace, which may outlive the backend that
+    way.
     """
 
     def __init__(
-        self, graph: torch.cuda.CUDAGraph, pool: torch.cuda.MemPool, steps: int | None
+        self,
+        graph: torch.cuda.CUDAGraph,
+        pool: torch.cuda.MemPool,
+        stream: CaptureStream,
+        steps: int | None,
     ) -> None:
         self._graph: torch.cuda.CUDAGraph | None = graph
-        self._pool = pool
+        self._pool, self._stream = pool, stream
         self._steps = steps
         self.replay: Callable[[], None] = graph.replay
 
@@ -52,7 +58,7 @@ class CudaBackend:
         self.device = torch.device(device)
         if self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
-        self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]  # torch's
+        self._stream = CaptureStream(self.device)
         with torch.cuda.device(self.device):  # a pool belongs to the device that is current
             self._pool = torch.cuda.MemPool()
         self._graphs: list[CudaGraph] = []
@@ -63,30 +69,13 @@ class CudaBackend:
 
     def warm_up(self, body: Callable[[], None]) -> None:
         """Run ``body`` on the capture stream, then wait for it."""
-        self._stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self._stream), torch.no_grad():
-            self._own_workspace()
+        stream = self._stream.stream
+        stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(stream), torch.no_grad():
+            self._pool_bytes += self._stream.make_workspace()
             body()
-        torch.cuda.current_stream(self.device).wait_stream(self._stream)
+        torch.cuda.current_stream(self.device).wait_stream(stream)
         torch.cuda.synchronize(self.device)
-
-    def _own_workspace(self) -> None:
-        """Let the workspace of cuBLAS on the capture stream lie in the graphs' own pool.
-
-        Note [a graph's own workspace]
-            torch keeps one workspace of cuBLAS a stream, and a graph has its address in it. Others
-            free that workspace: torch.compile(mode="reduce-overhead") at each recording, of all
-            streams; newer releases of torch when any graph of the stream is reset (pytorch issue
-            193402). In the general pool its memory is then handed to whoever asks, and a replay
-            writes over it. In the pool of the graphs it stays mapped while they live, and only
-            their own later captures can get it, which never run at the same time. The first matrix
-            product on a stream makes the workspace, so a small one is run here.
-        """
-        before = torch.cuda.memory_reserved(self.device)
-        with torch.cuda.use_mem_pool(self._pool, self.device):
-            small = torch.ones(16, 16, dtype=torch.float16, device=self.device)
-            torch.mm(small, small)
-        self._pool_bytes += max(0, torch.cuda.memory_reserved(self.device) - before)
 
     def capture(self, body: Callable[[], None]) -> CudaGraph:
         """Record ``body``. Raises CaptureError with the line of the model that cannot be captured.
@@ -97,50 +86,64 @@ class CudaBackend:
         """
         graph = torch.cuda.CUDAGraph(keep_graph=True)  # to be changed before it is instantiated
         before = torch.cuda.memory_reserved(self.device)
-        problem: Exception | None = None
+        try:
+            self._record(graph, body)
+            steps = self._instantiate(graph)
+        except Exception as error:
+            torch.cuda.synchronize(self.device)
+            graph.reset()  # before the pool goes, whatever keeps the error and its frames
+            if isinstance(error, CaptureError):
+                raise
+            raise _refusal(error) from error
+        self._pool_bytes += max(0, torch.cuda.memory_reserved(self.device) - before)
+        made = CudaGraph(graph, self._pool, self._stream, steps)
+        self._graphs.append(made)
+        return made
+
+    def _record(self, graph: torch.cuda.CUDAGraph, body: Callable[[], None]) -> None:
+        """Capture ``body`` on the capture stream. Raises what it raises.
+
+        Note [what a broken capture leaves behind]
+            Where CUDA has ended the capture itself, ending it raises another error over the one
+            that tells why, and torch leaves the capture stream the current one.
+        """
+        problem: list[Exception] = []
+
+        def kept() -> None:
+            try:
+                body()
+            except Exception as error:
+                problem.append(error)
+                raise
+
+        here = torch.cuda.current_stream(self.device)
         try:
             with (
                 torch.no_grad(),
                 collector_off(),  # see Note [garbage is collected before capture, not during it]
+                torch.cuda.stream(here),  # again behind the capture
                 torch.cuda.graph(
                     graph,
                     pool=self._pool.id,  # type: ignore[arg-type]  # documented so
-                    stream=self._stream,
+                    stream=self._stream.stream,
                     capture_error_mode="thread_local",
                 ),
             ):
-                try:
-                    body()
-                except Exception as error:  # leaving the capture may raise over it: keep the first
-                    problem = error
-                    raise
-            steps = self._instantiate(graph)
-        except Exception as error:
-            torch.cuda.synchronize(self.device)
-            raise self._refusal(problem or error) from problem or error
-        self._pool_bytes += max(0, torch.cuda.memory_reserved(self.device) - before)
-        made = CudaGraph(graph, self._pool, steps)
-        self._graphs.append(made)
-        return made
+                kept()
+        except Exception:
+            if not problem:
+                raise
+        if problem:
+            raise problem.pop()
 
     def _instantiate(self, graph: torch.cuda.CUDAGraph) -> int | None:
         """Make the graph ready for its launches; how many nodes it has, where that is known."""
         nodes = nodes_of(graph)
         with torch.cuda.device(self.device), torch.no_grad():
             if nodes is not None and self.replaces_memsets:
-                replace_memsets(nodes, self._stream)
+                replace_memsets(nodes, self._stream.stream)
             graph.instantiate()
         return None if nodes is None else len(nodes.all())
-
-    @staticmethod
-    def _refusal(problem: Exception) -> Exception:
-        if isinstance(problem, CaptureError):
-            return problem
-        first_line = str(problem).strip().splitlines()[:1]
-        return CaptureError(
-            f"{type(problem).__name__}: {first_line[0] if first_line else 'no message'}\n"
-            f"  at {line_of_error(problem)}"
-        )
 
     def join_stream(self) -> None:
         """Let the current stream wait for the last step, if that was on another one.
@@ -168,3 +171,11 @@ class CudaBackend:
         for graph in self._graphs:
             graph.close()
         self._graphs.clear()
+
+
+def _refusal(problem: Exception) -> CaptureError:
+    first_line = str(problem).strip().splitlines()[:1]
+    return CaptureError(
+        f"{type(problem).__name__}: {first_line[0] if first_line else 'no message'}\n"
+        f"  at {line_of_error(problem)}"
+    )
