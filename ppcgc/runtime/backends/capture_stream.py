@@ -62,6 +62,7 @@ def _new(device: torch.device) -> Lent:
     """A stream of the driver's, which no other part of the process has, and an empty pool."""
     made = ctypes.c_void_p()
     with torch.cuda.device(device):
+        torch.cuda.synchronize()  # the driver knows of no device before torch has begun with it
         refused = ctypes.CDLL("libcuda.so.1").cuStreamCreate(ctypes.byref(made), NON_BLOCKING)
         if refused:
             raise RuntimeError(f"cuStreamCreate on {device}: CUDA error {refused}")

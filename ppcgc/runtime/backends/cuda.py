@@ -92,6 +92,7 @@ class CudaBackend:
         except Exception as error:
             torch.cuda.synchronize(self.device)
             graph.reset()  # before the pool goes, whatever keeps the error and its frames
+            self._stop_recording()
             if isinstance(error, CaptureError):
                 raise
             raise _refusal(error) from error
@@ -105,7 +106,8 @@ class CudaBackend:
 
         Note [what a broken capture leaves behind]
             Where CUDA has ended the capture itself, ending it raises another error over the one
-            that tells why, and torch leaves the capture stream the current one.
+            that tells why, and torch leaves the capture stream the current one. Releases before
+            2.12 then take the pool as one that is recorded into, and never again begin with it.
         """
         problem: list[Exception] = []
 
@@ -135,6 +137,14 @@ class CudaBackend:
                 raise
         if problem:
             raise problem.pop()
+
+    def _stop_recording(self) -> None:
+        """See Note [what a broken capture leaves behind]."""
+        try:
+            torch._C._cuda_endAllocateToPool(self._index, self._pool.id)
+        except RuntimeError:
+            return  # torch has done it
+        torch._C._cuda_releasePool(self._index, self._pool.id)
 
     def _instantiate(self, graph: torch.cuda.CUDAGraph) -> int | None:
         """Make the graph ready for its launches; how many nodes it has, where that is known."""

@@ -161,9 +161,11 @@ def captured_fills(memsets: Sequence[Memset], stream: torch.cuda.Stream) -> torc
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     with collector_off(), torch.cuda.stream(stream):
         graph.capture_begin(capture_error_mode="thread_local")
-        for rows, memset in zip(targets, memsets, strict=True):
-            rows.fill_(as_signed(memset.value, rows.dtype))
-        graph.capture_end()
+        try:
+            for rows, memset in zip(targets, memsets, strict=True):
+                rows.fill_(as_signed(memset.value, rows.dtype))
+        finally:
+            graph.capture_end()
     return graph
 
 
