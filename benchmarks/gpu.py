@@ -212,10 +212,10 @@ def stop_at_the_end(run: Run) -> None:
 def everything(scenario: Scenario, run: Run) -> None:
     """All parts, the most wanted first."""
     parts: tuple[tuple[str, float, Part], ...] = (
-        ("peers", 80, compare_group("peers", BY_HAND, 4)),
+        ("peers", 80, compare_group("peers", BY_HAND, 3)),
         ("parts of a step", 10, parts_of_a_step),
         ("weights read once", 5, weights_read),
-        ("compiled peers", 110, compare_group("inductor", COMPILED, 5)),
+        ("compiled peers", 110, compare_group("inductor", COMPILED, 4)),
         ("real prompt lengths", 60, trace_part("trace", "none")),
         ("verified", 45, verified_part),
         ("memory", 15, memory_part),

@@ -60,6 +60,40 @@ def test_the_stream_and_the_backend_are_as_before(break_off: Callable[[Tensor], 
 
 
 @pytest.mark.parametrize("break_off", BREAKS)
+def test_graphs_from_before_still_replay(break_off: Callable[[Tensor], None]) -> None:
+    backend = CudaBackend()
+    rows, out = torch.ones(1 << 20, device=backend.device), torch.zeros(1, device=backend.device)
+
+    def sums() -> None:
+        out.copy_((rows * 2).sum())
+
+    before = backend.capture(sums)
+    with pytest.raises(CaptureError):
+        backend.capture(lambda: break_off(rows))
+    behind = backend.capture(sums)
+    rows.fill_(3)
+    for graph in (before, behind, before):
+        out.zero_()
+        graph.replay()
+        assert out.item() == 6 << 20
+    backend.close()
+
+
+def test_memory_is_given_back_after_a_break() -> None:
+    """`torch.cuda.empty_cache` does nothing while any pool is taken as recorded into."""
+    backend = CudaBackend()
+    rows = torch.ones(1 << 10, device=backend.device)
+    with pytest.raises(CaptureError):
+        backend.capture(lambda: reads_on_the_host(rows))
+    before = torch.cuda.memory_reserved()
+    large = torch.ones(1 << 28, device=backend.device)
+    del large
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < before + (1 << 28)
+    backend.close()
+
+
+@pytest.mark.parametrize("break_off", BREAKS)
 @pytest.mark.parametrize("closed", [False, True])
 def test_what_broke_off_may_be_dropped_in_any_order(
     break_off: Callable[[Tensor], None], closed: bool

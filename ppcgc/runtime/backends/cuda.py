@@ -59,8 +59,7 @@ class CudaBackend:
         if self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
         self._stream = CaptureStream(self.device)
-        with torch.cuda.device(self.device):  # a pool belongs to the device that is current
-            self._pool = torch.cuda.MemPool()
+        self._pool = self._new_pool()
         self._graphs: list[CudaGraph] = []
         self._pool_bytes = 0
         self._index: int = self.device.index
@@ -106,8 +105,10 @@ class CudaBackend:
 
         Note [what a broken capture leaves behind]
             Where CUDA has ended the capture itself, ending it raises another error over the one
-            that tells why, and torch leaves the capture stream the current one. Releases before
-            2.12 then take the pool as one that is recorded into, and never again begin with it.
+            that tells why, and torch leaves the capture stream the current one. Up to 2.11 at
+            least, its allocators then take the pool for one that is still recorded into: they keep
+            what `empty_cache` should give back, and refuse another capture there. Of device memory
+            that can be taken back, of pinned memory it cannot: the next capture has another pool.
         """
         problem: list[Exception] = []
 
@@ -145,6 +146,11 @@ class CudaBackend:
         except RuntimeError:
             return  # torch has done it
         torch._C._cuda_releasePool(self._index, self._pool.id)
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> torch.cuda.MemPool:
+        with torch.cuda.device(self.device):  # a pool belongs to the device that is current
+            return torch.cuda.MemPool()
 
     def _instantiate(self, graph: torch.cuda.CUDAGraph) -> int | None:
         """Make the graph ready for its launches; how many nodes it has, where that is known."""
