@@ -106,15 +106,28 @@ class GraphNodes:
         return on_device and int(where) == device.index
 
     def replace(self, node: Any, kernel: Any) -> None:
-        """Put a kernel node of another graph in the place of ``node``, which goes last: a graph
-        with both of them does the same."""
+        """Put a kernel node of another graph in the place of ``node``.
+
+        Raises DriverError with the graph as it was, or with both nodes in the place of one.
+        """
         before, behind = self.before(node), self.behind(node)
         given = self.call("cuGraphKernelNodeGetParams", kernel)
         new = self.call("cuGraphAddKernelNode", self.graph, before, len(before), given)
-        if behind:
-            sources = [new] * len(behind)
-            self.call("cuGraphAddDependencies", self.graph, sources, behind, None, len(behind))
+        try:
+            if behind:
+                sources = [new] * len(behind)
+                self.call("cuGraphAddDependencies", self.graph, sources, behind, None, len(behind))
+        except DriverError as problem:
+            self._take_back(new, problem)
+            raise
         self.call("cuGraphDestroyNode", node)
+
+    def _take_back(self, new: Any, problem: DriverError) -> None:
+        """Nothing waits for this node: it could fill what others have written since."""
+        try:
+            self.call("cuGraphDestroyNode", new)
+        except DriverError:
+            raise RuntimeError(f"a CUDA graph was left half changed: {problem}") from problem
 
 
 def nodes_of(graph: torch.cuda.CUDAGraph) -> GraphNodes | None:
