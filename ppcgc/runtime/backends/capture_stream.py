@@ -40,7 +40,10 @@ class CaptureStream:
 
     def __init__(self, device: torch.device) -> None:
         idle = _idle.setdefault(device.index, [])
-        lent = idle.pop() if idle else _new(device)
+        try:
+            lent = idle.pop()  # not asked before: another thread may take the last one
+        except IndexError:
+            lent = _new(device)
         self.stream, self._workspace = lent
         weakref.finalize(self, idle.append, lent).atexit = False
 
