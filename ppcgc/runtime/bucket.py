@@ -8,9 +8,10 @@ Note [a cut is made once]
 Note [a boundary that is known]
     A stage on the same device gives out one boundary for each live size, whose rows are the slots
     of the next stage. It is frozen, so what was checked once stays true, and a step with the same
-    object need not look at its rows. A caller with another object gets that one known in its
-    place; to find out costs as much as it saves, so one that makes a boundary for each step is
-    asked ever more rarely.
+    object need not look at its rows. That holds for the object, not for its tensors: one that is
+    pointed elsewhere by ``.data`` or turned in place by ``t_`` is not seen. A caller with another
+    object gets that one known in its place; to find out costs as much as it saves, so one that
+    makes a boundary for each step is asked ever more rarely.
 """
 
 from __future__ import annotations

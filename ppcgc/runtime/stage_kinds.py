@@ -135,7 +135,11 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
         See Note [a boundary that is known] in ``bucket``.
         """
-        return source if _lies_in(bucket.boundary, source) else _LOOK_AGAIN
+        slots = bucket.boundary
+        if type(source) is not type(slots) or not isinstance(source, Boundary):
+            return _LOOK_AGAIN  # a class of the caller's own may change under our eyes
+        rows = list(_same_rows(slots, source))
+        return source if rows and all(rows) else _LOOK_AGAIN
 
     def take_over(self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT) -> None:
         """See Note [whose rows a slot holds] in ``sharing``."""

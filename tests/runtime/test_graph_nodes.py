@@ -16,6 +16,7 @@ from ppcgc.runtime.backends.memset_nodes import GraphNodes, replace_memsets, rep
 
 DEVICE = torch.device("cuda", 0)
 STREAM: Any = SimpleNamespace(device=DEVICE)
+POOL: Any = None
 MiB = 1 << 20
 
 
@@ -158,12 +159,12 @@ def test_each_memset_gives_way_to_its_own_fill(monkeypatch: pytest.MonkeyPatch) 
     graph, chain = branching(), fills(3)
     found: list[int] = []
 
-    def captured(memsets: Any, stream: Any) -> Graph:
+    def captured(memsets: Any, stream: Any, pool: Any) -> Graph:
         found.extend(one.address for one in memsets)
         return chain
 
     monkeypatch.setattr(memset_nodes, "captured_fills", captured)
-    replace_memsets(GraphNodes(Driver(graph, chain), graph), STREAM)  # type: ignore[arg-type]
+    replace_memsets(GraphNodes(Driver(graph, chain), graph), STREAM, POOL)  # type: ignore[arg-type]
     assert found == [4096, 8192, 12288]
     assert set(graph.kinds.values()) == {KERNEL}
     by_fill = {graph.params[node]: node for node in graph.kinds if node > 5}
@@ -209,21 +210,43 @@ def test_a_driver_that_refuses_is_told_of_and_the_graph_stays(
     call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph, chain = branching(), fills(3)
-    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream: chain)
+    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
     driver = Driver(graph, chain, refuses=call)
     with pytest.warns(RuntimeWarning, match=f"{call}: CUDA_ERROR_NOT_SUPPORTED"):
-        replace_memsets(GraphNodes(driver, graph), STREAM)  # type: ignore[arg-type]
+        replace_memsets(GraphNodes(driver, graph), STREAM, POOL)  # type: ignore[arg-type]
     assert graph == branching()
+
+
+def test_bindings_that_do_not_find_a_call_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a driver from before the call."""
+
+    def missing(node: int, count: int = 0) -> Any:
+        raise RuntimeError('Function "cuGraphNodeGetDependencies_v2" not found')
+
+    graph, chain = branching(), fills(3)
+    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
+    driver = Driver(graph, chain)
+    monkeypatch.setattr(driver, "cuGraphNodeGetDependencies", missing)
+    with pytest.warns(RuntimeWarning, match="cuGraphNodeGetDependencies_v2. not found"):
+        replace_memsets(GraphNodes(driver, graph), STREAM, POOL)  # type: ignore[arg-type]
+    assert graph == branching()
+
+
+def test_nodes_are_counted_where_the_driver_lists_them() -> None:
+    graph = branching()
+    assert GraphNodes(Driver(graph), graph).count() == 6  # type: ignore[arg-type]
+    refusing = Driver(graph, refuses="cuGraphGetNodes")
+    assert GraphNodes(refusing, graph).count() is None  # type: ignore[arg-type]
 
 
 def test_a_node_that_stays_beside_its_fill_runs_where_it_ran(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, chain = branching(), fills(3)
-    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream: chain)
+    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
     driver = Driver(graph, chain, refuses="cuGraphDestroyNode")
     with pytest.warns(RuntimeWarning, match="cuGraphDestroyNode"):
-        replace_memsets(GraphNodes(driver, graph), STREAM)  # type: ignore[arg-type]
+        replace_memsets(GraphNodes(driver, graph), STREAM, POOL)  # type: ignore[arg-type]
     (new,) = set(graph.kinds) - set(branching().kinds)
     assert graph.edges == branching().edges | {(0, new), (new, 2), (new, 3)}
 
@@ -232,10 +255,10 @@ def test_a_fill_that_nothing_waits_for_is_never_left_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, chain = branching(), fills(3)
-    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream: chain)
+    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
     driver = Driver(graph, chain, refuses="cuGraphAddDependencies")
     monkeypatch.setattr(
         driver, "cuGraphDestroyNode", lambda node: (Result.CUDA_ERROR_NOT_SUPPORTED,)
     )
     with pytest.raises(RuntimeError, match="half changed: cuGraphAddDependencies"):
-        replace_memsets(GraphNodes(driver, graph), STREAM)  # type: ignore[arg-type]
+        replace_memsets(GraphNodes(driver, graph), STREAM, POOL)  # type: ignore[arg-type]

@@ -25,7 +25,6 @@ from toy_model import (
 )
 
 from ppcgc import runtime as rt
-from ppcgc.runtime.errors import SourceError
 from ppcgc.runtime.host_block import BucketHost
 from ppcgc.runtime.host_rows import HostRows
 
@@ -226,49 +225,6 @@ def test_a_fed_stage_receives_in_place(toy: Any) -> None:
             assert torch.equal(
                 last.run(toy_batch(3, 2), first.eager(toy_batch(3, 2))).hidden_states, wanted
             )
-
-
-def test_a_boundary_in_the_slots_is_looked_at_until_it_is_known(
-    toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whichever object it is, and however many there were before; each of them is received."""
-    first, last = toy_stages(toy, 2)
-    rt.capture([first, last])
-    slots = last.table[(8, 4)].boundary
-    looked: list[object] = []
-    receive = type(last.incoming).receive
-
-    def noting(incoming: Any, into: Any, source: Any, *rest: Any) -> None:
-        looked.append(source)
-        receive(incoming, into, source, *rest)
-
-    monkeypatch.setattr(type(last.incoming), "receive", noting)
-    made = [
-        toy.Boundary(hidden_states=slots.hidden_states[:5], residual=slots.residual[:, :5])
-        for _ in range(5)
-    ]
-    for turn, boundary in enumerate([*made * 8, *made[-1:] * 20]):
-        batch = toy_batch(3, 2, seed=turn)
-        handed = first.run(batch)
-        wanted, _ = reference(batch, ranges_of([first, last]))
-        boundary.hidden_states.copy_(handed.hidden_states)
-        boundary.residual.copy_(handed.residual)
-        assert torch.equal(last.run(batch, boundary).hidden_states, wanted)
-        if turn % 3 == 0:  # rows elsewhere, in between
-            assert torch.equal(last.run(batch, handed).hidden_states, wanted)
-    for known in (made[0], made[3]):
-        for _ in range(70):
-            last.run(toy_batch(3, 2), known)
-        before = len(looked)
-        for _ in range(200):
-            last.run(toy_batch(3, 2), known)
-        assert len(looked) == before
-    last.run(toy_batch(3, 2), made[1])  # one that is known and met often makes way at once
-    before = len(looked)
-    last.run(toy_batch(3, 2), made[1])
-    assert len(looked) == before
-    with pytest.raises(SourceError, match="live rows"):
-        last.run(toy_batch(3, 3), made[-1])
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])

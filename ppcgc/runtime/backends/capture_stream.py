@@ -39,6 +39,8 @@ class CaptureStream:
     """A stream on loan. Whoever replays its graphs keeps this object."""
 
     def __init__(self, device: torch.device) -> None:
+        # also for a replay that is still on its way, of graphs that are gone, and the first call
+        torch.cuda.synchronize(device)
         idle = _idle.setdefault(device.index, [])
         try:
             lent = idle.pop()  # not asked before: another thread may take the last one
@@ -48,16 +50,18 @@ class CaptureStream:
         weakref.finalize(self, idle.append, lent).atexit = False
 
     def make_workspace(self) -> int:
-        """With this stream the current one: see that the workspace of cuBLAS lies in its pool.
+        """See that the workspace of cuBLAS for this stream lies in its pool.
 
-        Gives the bytes that were taken for it.
+        To be called before each warm-up and capture: whoever resets a graph of the stream, with
+        newer torch, or records by other means has it made anew. Gives the bytes that were taken.
         """
         device = self.stream.device
-        factor = torch.ones(16, 16, dtype=torch.float16, device=device)
-        product = torch.empty_like(factor)
-        before = torch.cuda.memory_reserved(device)
-        with torch.cuda.use_mem_pool(self._workspace, device):
-            torch.mm(factor, factor, out=product)
+        with torch.cuda.stream(self.stream), torch.no_grad():
+            factor = torch.ones(16, 16, dtype=torch.float16, device=device)
+            product = torch.empty_like(factor)
+            before = torch.cuda.memory_reserved(device)
+            with torch.cuda.use_mem_pool(self._workspace, device):
+                torch.mm(factor, factor, out=product)
         return max(0, torch.cuda.memory_reserved(device) - before)
 
 
@@ -65,7 +69,6 @@ def _new(device: torch.device) -> Lent:
     """A stream of the driver's, which no other part of the process has, and an empty pool."""
     made = ctypes.c_void_p()
     with torch.cuda.device(device):
-        torch.cuda.synchronize()  # the driver knows of no device before torch has begun with it
         refused = ctypes.CDLL("libcuda.so.1").cuStreamCreate(ctypes.byref(made), NON_BLOCKING)
         if refused:
             raise RuntimeError(f"cuStreamCreate on {device}: CUDA error {refused}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 
@@ -70,8 +71,8 @@ class CudaBackend:
         """Run ``body`` on the capture stream, then wait for it."""
         stream = self._stream.stream
         stream.wait_stream(torch.cuda.current_stream(self.device))
+        self._pool_bytes += self._stream.make_workspace()
         with torch.cuda.stream(stream), torch.no_grad():
-            self._pool_bytes += self._stream.make_workspace()
             body()
         torch.cuda.current_stream(self.device).wait_stream(stream)
         torch.cuda.synchronize(self.device)
@@ -83,15 +84,17 @@ class CudaBackend:
             A watchdog thread may touch CUDA while this one captures; ``thread_local`` keeps its
             calls from invalidating the capture.
         """
+        self._pool_bytes += self._stream.make_workspace()
         graph = torch.cuda.CUDAGraph(keep_graph=True)  # to be changed before it is instantiated
         before = torch.cuda.memory_reserved(self.device)
+        uses = self._pool.use_count()
         try:
             self._record(graph, body)
             steps = self._instantiate(graph)
         except Exception as error:
             torch.cuda.synchronize(self.device)
             graph.reset()  # before the pool goes, whatever keeps the error and its frames
-            self._stop_recording()
+            self._take_back(uses)
             if isinstance(error, CaptureError):
                 raise
             raise _refusal(error) from error
@@ -105,10 +108,11 @@ class CudaBackend:
 
         Note [what a broken capture leaves behind]
             Where CUDA has ended the capture itself, ending it raises another error over the one
-            that tells why, and torch leaves the capture stream the current one. Up to 2.11 at
-            least, its allocators then take the pool for one that is still recorded into: they keep
-            what `empty_cache` should give back, and refuse another capture there. Of device memory
-            that can be taken back, of pinned memory it cannot: the next capture has another pool.
+            that tells why, and torch leaves the capture stream the current one. Up to 2.11 its
+            allocators then take the pool for one that is still recorded into: they keep what
+            `empty_cache` should give back, and refuse another capture there. Up to 2.13 the pool
+            stays in use for good. Of device memory that can be taken back, of pinned memory it
+            cannot: the next capture has another pool.
         """
         problem: list[Exception] = []
 
@@ -139,13 +143,14 @@ class CudaBackend:
         if problem:
             raise problem.pop()
 
-    def _stop_recording(self) -> None:
-        """See Note [what a broken capture leaves behind]."""
-        try:
+    def _take_back(self, uses: int) -> None:
+        """Leave the pool with so many uses. See Note [what a broken capture leaves behind]."""
+        with suppress(RuntimeError):  # torch's word for a pool that is not recorded into
             torch._C._cuda_endAllocateToPool(self._index, self._pool.id)
-        except RuntimeError:
-            return  # torch has done it
-        torch._C._cuda_releasePool(self._index, self._pool.id)
+        if self._pool.use_count() <= uses:
+            return
+        while self._pool.use_count() > uses:
+            torch._C._cuda_releasePool(self._index, self._pool.id)
         self._pool = self._new_pool()
 
     def _new_pool(self) -> torch.cuda.MemPool:
@@ -157,9 +162,10 @@ class CudaBackend:
         nodes = nodes_of(graph)
         with torch.cuda.device(self.device), torch.no_grad():
             if nodes is not None and self.replaces_memsets:
-                replace_memsets(nodes, self._stream.stream)
+                replace_memsets(nodes, self._stream.stream, self._pool)
+            steps = None if nodes is None else nodes.count()
             graph.instantiate()
-        return None if nodes is None else len(nodes.all())
+        return steps
 
     def join_stream(self) -> None:
         """Let the current stream wait for the last step, if that was on another one.

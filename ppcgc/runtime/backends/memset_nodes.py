@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -50,8 +51,14 @@ class GraphNodes:
         self.graph = driver.CUgraph(graph.raw_cuda_graph())
 
     def call(self, name: str, *given: Any) -> Any:
-        """A call of the driver. Raises DriverError for what it answers with."""
-        error, *answer = getattr(self.driver, name)(*given)
+        """A call of the driver. Raises DriverError for what it answers with.
+
+        The bindings have errors of their own, for a driver that is too old to know the call.
+        """
+        try:
+            error, *answer = getattr(self.driver, name)(*given)
+        except Exception as problem:
+            raise DriverError(f"{name}: {problem}") from problem
         if error != self.driver.CUresult.CUDA_SUCCESS:
             raise DriverError(f"{name}: {error.name}")
         return answer[0] if len(answer) == 1 else answer
@@ -63,6 +70,13 @@ class GraphNodes:
 
     def all(self) -> list[Any]:
         return self._listed("cuGraphGetNodes", self.graph)
+
+    def count(self) -> int | None:
+        """How many nodes there are; None where the driver does not say."""
+        try:
+            return len(self.all())
+        except DriverError:
+            return None
 
     def before(self, node: Any) -> list[Any]:
         return self._listed("cuGraphNodeGetDependencies", node)
@@ -142,8 +156,8 @@ def nodes_of(graph: torch.cuda.CUDAGraph) -> GraphNodes | None:
     return GraphNodes(driver, graph)
 
 
-def replace_memsets(nodes: GraphNodes, stream: torch.cuda.Stream) -> None:
-    """Replace the memsets of a graph that was captured on this stream.
+def replace_memsets(nodes: GraphNodes, stream: torch.cuda.Stream, pool: torch.cuda.MemPool) -> None:
+    """Replace the memsets of a graph that was captured on this stream, into this pool.
 
     Warns where the driver refuses it: the graph does what it did, its launches take longer.
     """
@@ -151,7 +165,7 @@ def replace_memsets(nodes: GraphNodes, stream: torch.cuda.Stream) -> None:
         memsets = replaceable(nodes, stream.device)
         if not memsets:
             return
-        fills = captured_fills(memsets, stream)
+        fills = captured_fills(memsets, stream, pool)
         kernels = GraphNodes(nodes.driver, fills).chain()
         for memset, kernel in zip(memsets, kernels, strict=True):
             nodes.replace(memset.node, kernel)
@@ -168,17 +182,22 @@ def replaceable(nodes: GraphNodes, device: torch.device) -> list[Memset]:
     return [found for node in listed if (found := nodes.memset(node, device))]
 
 
-def captured_fills(memsets: Sequence[Memset], stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
-    """A graph of one fill for each memset, one behind the other."""
+def captured_fills(
+    memsets: Sequence[Memset], stream: torch.cuda.Stream, pool: torch.cuda.MemPool
+) -> torch.cuda.CUDAGraph:
+    """A graph of one fill for each memset, one behind the other. They take no memory."""
     targets = [rows_at(memset, stream.device) for memset in memsets]
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     with collector_off(), torch.cuda.stream(stream):
-        graph.capture_begin(capture_error_mode="thread_local")
+        graph.capture_begin(pool=pool.id, capture_error_mode="thread_local")  # type: ignore[arg-type]  # documented so
         try:
             for rows, memset in zip(targets, memsets, strict=True):
                 rows.fill_(as_signed(memset.value, rows.dtype))
-        finally:
-            graph.capture_end()
+        except BaseException:
+            with suppress(RuntimeError):  # it tells less than the error before
+                graph.capture_end()
+            raise
+        graph.capture_end()
     return graph
 
 
