@@ -94,6 +94,28 @@ def test_memory_is_given_back_after_a_break() -> None:
 
 
 @pytest.mark.parametrize("break_off", BREAKS)
+def test_the_pool_of_a_broken_capture_is_given_back(break_off: Callable[[Tensor], None]) -> None:
+    """Whoever takes a pool out of use for good has its memory stay reserved."""
+    backend = CudaBackend()
+    rows = torch.ones(1 << 10, device=backend.device)
+
+    def body() -> None:
+        torch.empty(1 << 28, dtype=torch.uint8, device=rows.device)
+        break_off(rows)
+
+    gc.collect()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    with pytest.raises(CaptureError):
+        backend.capture(body)
+    backend.close()
+    del backend
+    gc.collect()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < before + (1 << 28)
+
+
+@pytest.mark.parametrize("break_off", BREAKS)
 @pytest.mark.parametrize("closed", [False, True])
 def test_what_broke_off_may_be_dropped_in_any_order(
     break_off: Callable[[Tensor], None], closed: bool

@@ -39,6 +39,10 @@ def test_the_bytes_of_a_memset_are_filled_and_no_others() -> None:
     assert rows.tolist() == [0, 1, filled, filled, filled, 5, 6, 7]
 
 
+class AsCaptured(CudaBackend):
+    replaces_memsets = False
+
+
 def kinds(graph: CudaGraph) -> Counter[str]:
     """How many nodes of each kind a captured graph has."""
     assert graph._graph is not None
@@ -60,7 +64,7 @@ def driver_memset(name: str, rows: Tensor, *given: int) -> None:
 
 
 def zeroed(rows: Tensor) -> None:
-    rows.zero_()
+    driver_memset("cuMemsetD8Async", rows, 0, rows.nbytes)
 
 
 def bytes_set(rows: Tensor) -> None:
@@ -99,6 +103,8 @@ def test_a_replay_leaves_the_bytes_of_the_memset(
 
     wanted = given + 1
     fill(wanted)
+    plain = AsCaptured()
+    assert kinds(plain.capture(body)) == {"KERNEL": 2, "MEMSET": 1}
     graph = backend.capture(body)
     for _ in range(2):
         rows.copy_(given)
@@ -108,31 +114,63 @@ def test_a_replay_leaves_the_bytes_of_the_memset(
     assert kinds(graph)["MEMSET"] == (fill is block_set)
     assert graph.steps == 3
     backend.close()
+    plain.close()
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_memset_beside_other_work_stays_between_its_neighbours() -> None:
     """Two branches: one resets what the other's product is added to, and then both meet."""
-    backend = CudaBackend()
-    total, other = (torch.ones(1 << 20, device=backend.device) for _ in range(2))
+    total, other = (torch.ones(1 << 20, device="cuda") for _ in range(2))
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's
 
     def body() -> None:
         here = torch.cuda.current_stream()
         side.wait_stream(here)
         with torch.cuda.stream(side):
-            total.zero_()
+            zeroed(total)  # the first of its branch
             total.add_(3)
         other.mul_(2)
         here.wait_stream(side)
         total.add_(other)
 
+    plain, backend = AsCaptured(), CudaBackend()
+    assert kinds(plain.capture(body)) == {"KERNEL": 3, "MEMSET": 1}
     graph = backend.capture(body)
+    assert kinds(graph) == {"KERNEL": 4}
     for turn in range(1, 5):
         graph.replay()
         assert total.eq(3 + 2**turn).all()
-    assert kinds(graph) == {"KERNEL": 4}
+    backend.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_memsets_alone_first_and_last() -> None:
+    """Nothing before them, nothing behind, and two in a row."""
+    backend = CudaBackend()
+    rows = torch.ones(1 << 10, dtype=torch.int32, device="cuda")
+
+    def alone() -> None:
+        zeroed(rows)
+
+    def first_and_last() -> None:
+        words_set(rows)
+        zeroed(rows[:8])
+        rows.add_(5)
+        zeroed(rows[4:6])
+
+    graphs = [backend.capture(body) for body in (alone, first_and_last)]
+    assert [kinds(graph) for graph in graphs] == [{"KERNEL": 1}, {"KERNEL": 4}]
+    for _ in range(2):
+        rows.fill_(7)
+        graphs[0].replay()
+        assert not rows.any()
+        rows.fill_(7)
+        graphs[1].replay()
+        assert rows[:10].tolist() == [5, 5, 5, 5, 0, 0, 5, 5, 4, 4]
+        assert rows[8:-1].eq(4).all()
+        assert rows[-1].item() == 12  # which no memset reaches
     backend.close()
 
 
@@ -140,7 +178,8 @@ def test_a_memset_beside_other_work_stays_between_its_neighbours() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_products_that_reset_counters_are_chains_of_kernels() -> None:
     """cuBLAS resets counters by memsets for some of these sizes; which, is its own business."""
-    backend = CudaBackend()
+    backend, plain = CudaBackend(), AsCaptured()
+    memsets = 0
     weight = torch.randn(4096, 28672, device=backend.device, dtype=torch.bfloat16) / 64
     for rows in (64, 512, 1024, 2048):
         left = torch.randn(rows, 4096, device=backend.device, dtype=torch.bfloat16)
@@ -149,6 +188,8 @@ def test_products_that_reset_counters_are_chains_of_kernels() -> None:
         def body(left: Tensor = left, made: Tensor = made) -> None:
             torch.mm(left, weight, out=made)
 
+        plain.warm_up(body)
+        memsets += kinds(plain.capture(body))["MEMSET"]
         backend.warm_up(body)
         wanted = made.clone()
         graph = backend.capture(body)
@@ -158,3 +199,6 @@ def test_products_that_reset_counters_are_chains_of_kernels() -> None:
             assert torch.equal(made, wanted)
         assert not kinds(graph)["MEMSET"]
     backend.close()
+    plain.close()
+    if not memsets:
+        pytest.skip("cuBLAS has no memsets for these sizes here")
