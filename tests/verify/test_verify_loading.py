@@ -267,7 +267,7 @@ def test_a_step_that_does_not_repeat_itself_is_no_neighbour() -> None:
     runners[0].inputs.__class__ = Drifting
     session = Session(subject(runners), quick=True, say=lambda text: None)
     session.prepare()
-    found = neighbour_findings(session)
+    found, _ = neighbour_findings(session)
     assert found
     assert all("gives other numbers when it is run again" in one.what for one in found)
 

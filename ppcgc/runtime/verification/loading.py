@@ -53,10 +53,12 @@ def check(session: Session) -> Outcome:
         if not found:
             found += written_findings(stage, case, unread)
         findings += found
+    left_out = ""
     if not findings:
-        findings += neighbour_findings(session)
+        findings, left_out = neighbour_findings(session)
     reasons = (f"{name} ({why})" for name, why in sorted(unread.items()))
     skipped = f"; not read again: {', '.join(reasons)}" if unread else ""
+    skipped += f"; {left_out}" if left_out else ""
     if not session.quick and (missing := untried(session.subject, session.cases)):
         names = ", ".join(map(_sizes, missing))
         skipped += f"; no batch was given that replays {names}: nothing is known of them"

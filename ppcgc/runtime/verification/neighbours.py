@@ -20,6 +20,8 @@ from ppcgc.runtime.verification.stages import StageUnderTest, state_name
 from ppcgc.runtime.verification.tracing import live_part, trace
 from ppcgc.runtime.verification.verdicts import Finding
 
+KNOWN_CONTENT = ("input_ids", "ids", "token_ids", "tokens")  # what engines call a request's words
+
 Through: TypeAlias = tuple[Case, list[dict[str, Tensor]]]
 
 
@@ -36,32 +38,83 @@ class Requests:
         return self.rows[self.content]
 
 
-def neighbour_findings(session: Session) -> list[Finding]:
-    """Outputs of all stages by request: as it was, and with one request's rows changed."""
+def neighbour_findings(session: Session) -> tuple[list[Finding], str]:
+    """Outputs of all stages by request: as it was, and with one request's rows changed.
+
+    Beside the findings, why nothing was tried; empty where something was.
+    """
     findings: list[Finding] = []
     tried: set[Any] = set()
+    why = "no batch has two requests with rows"
+    named = session.subject.content
+    if named is not None and all(at_path(case.batch, named) is None for case in session.cases):
+        return [_unknown_content(session, named)], ""
     for case in session.cases:
         if case.padded in tried:
             continue
         requests = requests_of(session.stages[0], case)
-        if requests is None or at_path(case.batch, session.subject.content) is None:
+        if requests is None:
+            why = "no offsets tell whose rows are whose"
+            continue
+        content = content_of(session, case, requests)
+        if content is None:
+            why = (
+                "nothing says which path of a batch is a request's own data, its words: name it, "
+                "as in Subject(content='input_ids')"
+            )
             continue
         filled = [number for number, (start, end) in enumerate(requests.spans) if end > start]
         if len(filled) < 2:
             continue
         tried.add(case.padded)
         session.say(f"loading: neighbours, {session.stages[-1].where(case)}")
-        findings += _of_case(session, case, requests, (filled[0], filled[-1]))
-    return findings
+        findings += _of_case(session, case, content, requests, (filled[0], filled[-1]))
+    return findings, "" if tried else f"requests were not told apart: {why}"
+
+
+def content_of(session: Session, case: Case, requests: Requests) -> str | None:
+    """The batch path of what a request itself brings; None where nothing says which it is.
+
+    Named by the subject, or by a name that the field has for it, or the one index of a dim that the
+    first stage takes and no later one: words, where positions go to all.
+    """
+    named = session.subject.content
+    if named is not None:
+        return named if at_path(case.batch, named) is not None else None
+    for name in KNOWN_CONTENT:
+        if at_path(case.batch, name) is not None:
+            return name
+    first, *later = session.stages
+    elsewhere = {info.batch for stage in later for info in stage.table}
+    found = {
+        info.batch
+        for info in first.table
+        if info.role is Role.INDEX
+        and info.of_state is None
+        and info.batch is not None
+        and info.batch not in elsewhere
+        and info.axes == (requests.content,)
+        and at_path(case.batch, info.batch) is not None
+    }
+    return found.pop() if later and len(found) == 1 else None
+
+
+def _unknown_content(session: Session, named: str) -> Finding:
+    return Finding(
+        where=session.subject.title,
+        subject="content",
+        what=f"no batch has {named!r}, which the subject names as a request's own data",
+        mend="give the batch path of the words, or leave `content` out",
+    )
 
 
 def _of_case(
-    session: Session, case: Case, requests: Requests, numbers: tuple[int, ...]
+    session: Session, case: Case, content: str, requests: Requests, numbers: tuple[int, ...]
 ) -> list[Finding]:
     """Of each of these requests: other content, then other values in its rows of the state."""
     plain, states = session.through(case), _states(session)
     for number in numbers:
-        changed = _with_other_rows(session, case, requests, number)
+        changed = _with_other_rows(session, case, content, requests, number)
         other = session.through(changed)
         found = list(_written_elsewhere(session, plain[0], states, requests, number))
         found += _differences(session, plain, other, requests, number)
@@ -76,9 +129,11 @@ def _of_case(
     return []
 
 
-def _with_other_rows(session: Session, case: Case, requests: Requests, number: int) -> Case:
+def _with_other_rows(
+    session: Session, case: Case, content: str, requests: Requests, number: int
+) -> Case:
     """Other values of the content in the rows of one request, and of each float that has rows."""
-    axes = {session.subject.content: requests.content}
+    axes = {content: requests.content}
     for stage in session.stages:
         for info in stage.table:
             value = None if info.batch is None else at_path(case.batch, info.batch)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import torch
 
 from ppcgc.runtime.addresses import model_tensors
+from ppcgc.runtime.backends.model_line import line_of_error
 from ppcgc.runtime.capturing import capture
 from ppcgc.runtime.errors import BuildError, PpcgcError
 from ppcgc.runtime.verification import (
@@ -111,11 +112,9 @@ def _run(session: Session, wanted: Sequence[str]) -> tuple[CheckResult, ...]:
         failed = replace(failed, findings=(*_loads(session), *failed.findings))
         return (*results, failed, *rest)
     if not session.cases:
-        nothing = "no batch of the subject falls into a bucket"
-        return (
-            *results,
-            *(_skipped(name, nothing) for name in wanted if name not in first),
-        )
+        left = [name for name in wanted if name not in first]
+        rest = [_skipped(name, "no batch replays a graph") for name in left[1:]]
+        return (*results, *(_nothing_replayed(session, name) for name in left[:1]), *rest)
     results += [_result(name, session) for name in wanted if name not in first]
     if "addresses" in wanted:  # and again: did the steps move anything?
         at = [result.name for result in results].index("addresses")
@@ -174,9 +173,9 @@ def _result(name: str, session: Session) -> CheckResult:
 
 
 def _failed(name: str, doing: str, problem: Exception, seconds: float) -> CheckResult:
-    text = (
-        str(problem) if isinstance(problem, PpcgcError) else f"{type(problem).__name__}: {problem}"
-    )
+    text = str(problem)
+    if not isinstance(problem, PpcgcError):
+        text = f"{type(problem).__name__}: {problem}, at {line_of_error(problem)}"
     text = "; ".join([text, *getattr(problem, "__notes__", ())])  # which hook it was, for one
     finding = Finding(
         where=doing,
@@ -186,6 +185,20 @@ def _failed(name: str, doing: str, problem: Exception, seconds: float) -> CheckR
     )
     return CheckResult(
         name=name, verdict=Verdict.FAILED, evidence=doing, findings=(finding,), seconds=seconds
+    )
+
+
+def _nothing_replayed(session: Session, name: str) -> CheckResult:
+    """A verification of nothing is none."""
+    buckets = ", ".join(" x ".join(map(str, padded)) for padded in session.runners[0].buckets)
+    finding = Finding(
+        where=session.subject.title,
+        subject="batches",
+        what="no batch of the subject replays a graph, so nothing was verified",
+        mend=f"give batches that fall into a bucket ({buckets}) and whose steps are not eager",
+    )
+    return CheckResult(
+        name=name, verdict=Verdict.FAILED, evidence="no batch to try", findings=(finding,)
     )
 
 

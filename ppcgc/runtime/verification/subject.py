@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from torch import Tensor
 
 from ppcgc.runtime.errors import BuildError
+from ppcgc.runtime.stage_captured import CapturedStage
 
 #: ``make(live, seed)``: a legal batch with these live counts, the runner's own extents; other
 #: values for another seed. None where such a batch cannot be.
@@ -23,12 +24,13 @@ class Subject:
     is tried is what the list holds. Runners may be captured already; those that are not are
     captured by the verification, which then also sees what a first capture does.
 
-    ``content`` is the batch path whose rows are each request's own data (what the neighbours
-    probe changes). ``before_finish(runner, step, batch)`` writes the slots of `source: caller`.
-    ``owned(batch, state)`` gives the rows of a state that a batch reads, where the slots do not
-    say (tables of pages). ``peers`` are the same stages as other ranks built them. ``unsplit`` is
-    the runner of the whole model in one stage, with weights of its own or shared, and with state
-    tensors like those of the stages one after another.
+    ``content`` is the batch path whose rows are each request's own data, its words (what the
+    neighbours probe changes); None takes ``input_ids`` or what else goes by a known name, or the
+    index that only the first stage takes. ``before_finish(runner, step, batch)`` writes the slots
+    of `source: caller`. ``owned(batch, state)`` gives the rows of a state that a batch reads, where
+    the slots do not say (tables of pages). ``peers`` are the same stages as other ranks built them.
+    ``unsplit`` is the runner of the whole model in one stage, with weights of its own or shared,
+    and with state tensors like those of the stages one after another.
 
     ``tolerance`` is the largest difference allowed between the padded and the live shape,
     relative to the largest value; None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is
@@ -37,7 +39,7 @@ class Subject:
 
     runners: Sequence[Any]
     batches: BatchMaker | Sequence[Any]
-    content: str = "input_ids"
+    content: str | None = None
     before_finish: Callable[[Any, Any, Any], None] | None = None
     owned: Callable[[Any, str], Iterable[int] | Tensor] | None = None
     peers: Sequence[Sequence[Any]] = ()
@@ -46,6 +48,7 @@ class Subject:
     padding_tolerance: float = 0.0
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         if not self.runners:
             raise BuildError("a subject without runners: give the stages in pipeline order")
         for before, after in zip(self.runners, self.runners[1:], strict=False):
@@ -55,6 +58,33 @@ class Subject:
                 )
         if self.unsplit is not None:
             self._check_unsplit()
+
+    def _check_kinds(self) -> None:
+        """Raises BuildError for what is no list of runners, no runner, no batches or no path."""
+        if not isinstance(self.runners, Sequence):
+            raise BuildError(
+                f"runners is a {type(self.runners).__name__}: give a list, all stages of a runner "
+                "in pipeline order"
+            )
+        for name, runner in (*(("runners", one) for one in self.runners), *self._unsplit()):
+            if not isinstance(runner, CapturedStage):
+                raise BuildError(
+                    f"{name}: a {type(runner).__name__} is no runner; give an instance of a "
+                    "generated class"
+                )
+        if not callable(self.batches) and not isinstance(self.batches, Sequence):
+            raise BuildError(
+                f"batches is a {type(self.batches).__name__}: give a list of batches, or a "
+                "function (live, seed) that makes one"
+            )
+        if not isinstance(self.content, str | None):
+            raise BuildError(
+                f"content is a {type(self.content).__name__}: give one path of the batch as text, "
+                "as in content='input_ids'"
+            )
+
+    def _unsplit(self) -> tuple[tuple[str, Any], ...]:
+        return () if self.unsplit is None else (("unsplit", self.unsplit),)
 
     def _check_unsplit(self) -> None:
         """Raises BuildError where the unsplit runner has not the layers of all stages."""
