@@ -23,6 +23,7 @@ from ppcgc.runtime.errors import (
 )
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
 from ppcgc.runtime.stage_captured import CapturedStage
+from ppcgc.runtime.views import write_cut
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -161,8 +162,11 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             return outputs
         outputs = self.outputs.trim(bucket.outputs, seen.record.live)
         if self._epoch is not None:
-            return self._guarded(outputs, self._epoch)
-        if self.outputs.views_only:  # see Note [a cut is made once] in ``bucket``
+            outputs = self._guarded(outputs, self._epoch)
+        write_cut(outputs, self.layers.end)
+        if (
+            self._epoch is None and self.outputs.views_only
+        ):  # see Note [a cut is made once] in ``bucket``
             seen.outputs = outputs
         return outputs
 
@@ -348,4 +352,6 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.hook_calls.plan(made, step.slots, step.batch, step.live)
         with torch.no_grad():
             result = self.forward(step.slots, step.boundary, step.live, made)
-        return self.outputs.eager(result, step.boundary, step.live)
+        outputs = self.outputs.eager(result, step.boundary, step.live)
+        write_cut(outputs, self.layers.end)
+        return outputs

@@ -14,7 +14,7 @@ from ppcgc.runtime.carried import Incoming, tensors_of
 from ppcgc.runtime.errors import SourceError, StaleStepError
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, SlotsT
 from ppcgc.runtime.stage import StageRunner, Step
-from ppcgc.runtime.views import Boundary
+from ppcgc.runtime.views import Boundary, cut_of
 
 _LOOK_AGAIN = object()  # is no boundary
 
@@ -126,6 +126,7 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
     def receive(
         self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], source: InT, live: ExtentsT
     ) -> None:
+        self._check_cut(source)
         if self.is_fed or self.shares_boundary:
             self.take_over(bucket, source)
         self.incoming.receive(bucket.boundary, source, live, bucket.host)
@@ -162,7 +163,18 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.incoming.reset(bucket.boundary, bucket.live_counts, self.columns)
 
     def check_boundary(self, source: InT, live: ExtentsT) -> InT:
+        self._check_cut(source)
         return self.incoming.check(source, live)
+
+    def _check_cut(self, source: InT) -> None:
+        """See Note [where a boundary was cut] in ``views``."""
+        cut = cut_of(source)
+        if cut is not None and cut != self.layers.start:
+            raise SourceError(
+                f"{type(self).__name__} of layers {self.layers} was given the boundary in front of "
+                f"layer {cut}: a stage was left out or run twice; give each stage what the one "
+                "before it returned"
+            )
 
     def boundary_with(self, key: str) -> str | None:
         kind = get_type_hints(type(self.incoming).held)["return"]

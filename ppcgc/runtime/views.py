@@ -36,9 +36,14 @@ class Boundary:
 
     A key that does not cross this cut is None as an attribute and no key of the mapping, so that
     a forward may ask ``"topk_indices" in boundary``.
+
+    Note [where a boundary was cut]
+        Every cut of a pipeline may have the same keys and shapes, so nothing else about a boundary
+        tells that a stage was left out, or run twice. The runner that gives one out writes the
+        first layer behind the cut on it; one that a caller has made has none.
     """
 
-    __slots__ = ()
+    __slots__ = ("_cut",)  # no key begins so
 
     def __getitem__(self, key: str) -> Tensor:
         if key in self.declared() and key not in self:
@@ -72,3 +77,14 @@ class Boundary:
 
     def items(self) -> Iterator[tuple[str, Tensor]]:
         return ((key, self[key]) for key in self.keys())
+
+
+def cut_of(boundary: object) -> int | None:
+    """The first layer of the stage that it is for; None where nobody wrote it down."""
+    return getattr(boundary, "_cut", None)
+
+
+def write_cut(given: object, layer: int) -> None:
+    """Write the first layer behind the cut on a boundary; other outputs have none."""
+    if isinstance(given, Boundary):
+        object.__setattr__(given, "_cut", layer)  # generated boundaries are frozen
