@@ -17,7 +17,8 @@ class Scope:
 
     ``bare_axis`` is what an axis name without a prefix stands for (``requests`` in
     ``equals: requests``); None where axes need a prefix. ``parallel`` are dotted names such as
-    ``tp.size``. ``place`` completes messages: "in a shape".
+    ``tp.size``. ``place`` completes messages: "in a shape". ``alone`` is what may stand there in an
+    expression's stead: ``build``, ``batch.*`` for any path of the batch.
     """
 
     place: str
@@ -29,6 +30,7 @@ class Scope:
     scalars: frozenset[str] = frozenset()
     parallel: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
+    alone: tuple[str, ...] = ()
 
     def known(self) -> tuple[str, ...]:
         """Every name that may be written here, for suggestions."""
@@ -159,8 +161,23 @@ def _unknown(path: tuple[str, ...], scope: Scope) -> UnknownName:
         return UnknownName(path, f"'{written}' cannot be used {scope.place}", _allowed(scope))
     if path[0] == "scalar" and path[1:] and path[1] in scope.scalars:
         return UnknownName(path, f"'{written}' cannot be used {scope.place}", _allowed(scope))
-    help = _OF_PYTHON.get(written) or nearest(written, scope.known()) or _allowed(scope)
-    return UnknownName(path, f"unknown name '{written}' {scope.place}", help)
+    likely = _OF_PYTHON.get(written) or _alone(written, scope) or nearest(written, scope.known())
+    message = f"unknown name '{written}' {scope.place}"
+    return UnknownName(path, message, likely or _allowed(scope))
+
+
+def _alone(written: str, scope: Scope) -> str | None:
+    """What a bare word may have been meant for, where something else than an expression may stand.
+
+    A word that is all but a known name is a slip of the hand, and no path without its head.
+    """
+    if not scope.alone or "." in written or get_close_matches(written, scope.known(), 1, 0.85):
+        return None
+    slip = get_close_matches(written, scope.alone, 1, 0.8)
+    if slip:
+        return f"did you mean '{slip[0]}'?"
+    forms = " or ".join(f"'{form.replace('*', written)}'" for form in scope.alone)
+    return f"write {forms}; {_allowed(scope)}"
 
 
 _ELSEWHERE = {

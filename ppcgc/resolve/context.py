@@ -143,6 +143,7 @@ class Context:
         bare_axis: Symbol | None = None,
         scalars: frozenset[str] = frozenset(),
         ranks: bool = False,
+        alone: tuple[str, ...] = (),
     ) -> Scope:
         """The names of this spec that are legal in a place. ``scalars`` are the runner's own."""
         words = PARALLEL_WORDS if ranks else PARALLEL_WORDS[:1]
@@ -156,6 +157,7 @@ class Context:
             scalars=scalars,
             parallel=frozenset(f"{group}.{word}" for group in self.parallel for word in words),
             kinds=self.kinds,
+            alone=alone,
         )
 
     def expression(

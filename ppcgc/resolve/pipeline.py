@@ -29,7 +29,8 @@ def _layer_count(context: Context, node: Node) -> Expr | ConfigDim | None:
     read = config_dim(context, node)
     if read is not None:
         return read
-    return context.expression(node, context.scope("in a number of layers", Symbol.DIM))
+    scope = context.scope("in a number of layers", Symbol.DIM, alone=("config.*",))
+    return context.expression(node, scope)
 
 
 def _stages(node: Node) -> EvenStages | tuple[StageRange, ...]:

@@ -80,7 +80,8 @@ def _dim_source(context: Context, node: Node) -> DimSource | None:
         return read
     if scalar(node) == "build":
         return BuildDim()
-    scope = context.scope("in a dim", Symbol.DIM, Symbol.OPTION, Symbol.PARALLEL)
+    symbols = (Symbol.DIM, Symbol.OPTION, Symbol.PARALLEL)
+    scope = context.scope("in a dim", *symbols, alone=("config.*", "build"))
     expr = context.expression(node, scope)
     return None if expr is None else ExprDim(expr=expr)
 
@@ -162,7 +163,8 @@ def _live_count(context: Context, node: Node) -> LiveCount | None:
     path = checked_path(context, node, "batch")
     if path is not None:
         return BatchCount(path=path)
-    expr = context.expression(node, context.scope("in a live count", Symbol.LIVE, *BUILD))
+    scope = context.scope("in a live count", Symbol.LIVE, *BUILD, alone=("batch.*", "rows"))
+    expr = context.expression(node, scope)
     return None if expr is None else ComputedCount(expr=expr)
 
 

@@ -59,7 +59,7 @@ def over_capacity(runner: str, axis: str, live: int, largest: int, line: str) ->
     """The error of a batch beyond the largest bucket where the spec wants an error."""
     return CapacityError(
         f"{runner}: {live} live {axis}, the largest bucket has {largest}; split the batch, add a "
-        f"bucket, or say `over_capacity: eager` ({line})"
+        f"bucket, or say `over_capacity: eager` without `require_graph` ({line})"
     )
 
 
@@ -77,5 +77,5 @@ def no_key(
     """The error of a scalar for which no graph was captured."""
     return CapacityError(
         f"{runner}: scalar {scalar} is {value}, graphs were captured for {list(values)}; add the "
-        f"value, or say `over_capacity: eager` ({line})"
+        f"value, or say `over_capacity: eager` without `require_graph` ({line})"
     )

@@ -142,6 +142,9 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         except AttributeError as problem:
             self._blame(problem, boundary)
             raise
+        except SourceError as problem:
+            self._place(problem, live)
+            raise
         return self._replayed(bucket, seen)
 
     def _replayed(
@@ -245,6 +248,12 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             "the spec reads, with None for what is absent"
         ) from problem
 
+    def _place(self, problem: SourceError, live: ExtentsT) -> None:
+        """Note whose step refused its batch: a slot of this name may be in many runners."""
+        counts = zip(self.columns, live, strict=True)
+        sizes = ", ".join(f"{rows} live {column}" for column, rows in counts)
+        problem.add_note(f"in a step of {self} with {sizes}")
+
     # ------------------------------------------------------------ begin
 
     def _begin(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
@@ -271,6 +280,9 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             step = self._loaded(batch, boundary, live, choice, in_graph)
         except AttributeError as problem:
             self._blame(problem, boundary)
+            raise
+        except SourceError as problem:
+            self._place(problem, live)
             raise
         self._begun = self.turn.begun = step
         return step
@@ -310,12 +322,17 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
     def _begin_eager(self, batch: BatchT, boundary: InT) -> Step[ExtentsT, SlotsT, InT]:
         self.backend.join_stream()
+        live: ExtentsT | None = None
         try:
             live = self.extents(batch)
             self.check_limits(live)
             step = self._bound(batch, boundary, live, Choice(None, Reason.REQUESTED))
         except AttributeError as problem:
             self._blame(problem, boundary)
+            raise
+        except SourceError as problem:
+            if live is not None:
+                self._place(problem, live)
             raise
         self._begun = self.turn.begun = step
         return step

@@ -209,3 +209,31 @@ def test_a_bad_slot_hides_no_other() -> None:
     resolved, found = resolve(document)
     assert resolved is None
     assert [f.rule.code for f in found] == ["PPC123", "PPC127", "PPC121"]
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "help"),
+    [
+        ("live: batch.num_tokens", "live: num_tokens", "write 'batch.num_tokens' or 'rows'; known"),
+        ("live: batch.num_tokens", "live: row", "did you mean 'rows'?"),
+        ("live: batch.num_tokens", "live: live.request", "did you mean 'live.requests'?"),
+        ("hidden: config.hidden_size", "hidden: hidden_size", "write 'config.hidden_size' or"),
+        ("hidden: config.hidden_size", "hidden: vocabb", "did you mean 'vocab'?"),
+        ("kv_rows: build", "kv_rows: built", "did you mean 'build'?"),
+        (
+            "count: config.num_hidden_layers",
+            "count: num_layers",
+            "write 'config.num_layers'; known here: ",
+        ),
+    ],
+)
+def test_a_word_without_its_head_is_told_which_it_may_have(
+    written: str, instead: str, help: str
+) -> None:
+    text = LLAMA.read_text(encoding="utf-8")
+    assert written in text
+    document, _ = load(text.replace(written, instead, 1), "specs/llama.yaml")
+    assert document is not None
+    _, problems = resolve(document)
+    assert [problem.rule.code for problem in problems] == ["PPC121"]
+    assert (problems[0].help or "").startswith(help)

@@ -136,8 +136,18 @@ def refuse_and_go_on(rank: int) -> Any:
             refused = "nothing"
         except Exception as problem:
             refused = f"{type(problem).__name__}: {problem}"
+            assert_no_circle(problem)
         made = pipeline.run("decode", decode_batch(4))
         return refused, None if made is None else made.hidden_states.clone()
+
+
+def assert_no_circle(problem: BaseException | None) -> None:
+    """Whoever prints an error with its causes must come to an end."""
+    seen: list[BaseException] = []
+    while problem is not None:
+        assert problem not in seen
+        seen.append(problem)
+        problem = problem.__cause__ or problem.__context__
 
 
 def test_a_batch_that_the_first_rank_refuses_is_refused_by_all(tmp_path: Path) -> None:

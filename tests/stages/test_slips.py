@@ -266,6 +266,19 @@ def test_a_last_stage_without_a_boundary_names_itself(stages: list[Any], call: s
         getattr(stages[1], call)(toy_batch(3, 2))
 
 
+@pytest.mark.parametrize("call", ["run", "begin", "eager"])
+def test_a_refused_batch_says_whose_step_it_was(toy: Any, call: str) -> None:
+    """Slots of one name are in many runners."""
+    stages = toy_stages(toy, 2)
+    rt.capture(stages)
+    batch = toy_batch(3, 2)
+    batch.positions = batch.positions[:2]
+    with pytest.raises(SourceError, match="positions") as e:
+        getattr(stages[0], call)(batch)
+    (note,) = e.value.__notes__
+    assert note == f"in a step of {stages[0]} with 5 live tokens, 2 live requests"
+
+
 def test_a_boundary_of_none_is_refused_for_sizes_never_met_too(toy: Any) -> None:
     """For a size that was not seen yet nothing is known of a boundary, None included."""
     runners = toy_stages(toy, 2)

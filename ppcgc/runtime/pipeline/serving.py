@@ -15,7 +15,7 @@ import torch
 from ppcgc.runtime.calibrating import Clock
 from ppcgc.runtime.capturing import AnyBucket, Progress
 from ppcgc.runtime.crossover import Crossover
-from ppcgc.runtime.errors import BuildError
+from ppcgc.runtime.errors import BuildError, PpcgcError
 from ppcgc.runtime.pipeline.calibrating import RanksClock, agree_on_kept, calibrate_together
 from ppcgc.runtime.pipeline.capturing import capture_together
 from ppcgc.runtime.pipeline.handoff import AnyRunner
@@ -137,13 +137,14 @@ class Pipeline(OpenPipeline):
         number = self._numbers.get(runner)
         if number is None:
             raise BuildError(f"no runner {runner!r}: this rank has {', '.join(self._numbers)}")
+        refused: PpcgcError | None = None
+        outputs = None
         try:
             self._faults.check()
             outputs = self._steps.run(number, batch, write)
             self._faults.check()
         except Refused as refusal:
-            self._steps.step += 1
-            raise refusal.error from refusal.error.__cause__
+            refused = refusal.error
         except BaseException as problem:
             known = self._faults.tripped  # then it is a consequence: of what was broken off
             self._give_up(known or problem)
@@ -151,6 +152,8 @@ class Pipeline(OpenPipeline):
                 raise
             raise known from problem
         self._steps.step += 1
+        if refused is not None:  # not while Refused is handled, whose cause this error is
+            raise refused
         return outputs
 
     def stream(
