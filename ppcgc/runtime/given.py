@@ -40,8 +40,9 @@ def check_given(
 def _check_class(runner: str, name: str, value: object, kind: Any) -> None:
     """``value`` has every field of the dataclass ``kind``, and the check that a state has."""
     names = [field.name for field in fields(kind)]
-    asked = [*names, "check"] if hasattr(kind, "check") else names
-    lacking = [name for name in asked if not hasattr(value, name)]
+    asked = ["check"] if hasattr(kind, "check") else []
+    lacking = [name for name in names if not hasattr(value, name)]
+    lacking = lacking or [name for name in asked if not hasattr(value, name)]
     if isinstance(value, kind) or not lacking:
         return
     how = f"{kind.__name__}({', '.join(f'{field}=...' for field in names)})"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ppcgc.runtime.backends.model_line import line_of_error
 from ppcgc.runtime.errors import BuildError, PpcgcError
 from ppcgc.runtime.verification import Subject, Verification, as_json, verify
 from ppcgc.runtime.verification.verdicts import Verdict
@@ -74,7 +75,10 @@ def _called(name: str, factory: Any, options: dict[str, object]) -> object:
     except PpcgcError:
         raise
     except Exception as problem:
-        raise BuildError(f"{name} failed: {type(problem).__name__}: {problem}") from problem
+        at = line_of_error(problem)
+        raise BuildError(
+            f"{name} failed: {type(problem).__name__}: {problem}, at {at}"
+        ) from problem
     return made
 
 
