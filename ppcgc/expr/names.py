@@ -169,9 +169,11 @@ def _unknown(path: tuple[str, ...], scope: Scope) -> UnknownName:
 def _alone(written: str, scope: Scope) -> str | None:
     """What a bare word may have been meant for, where something else than an expression may stand.
 
-    A word that is all but a known name is a slip of the hand, and no path without its head.
+    A word that is all but a known name is a slip of the hand, and no path without its head; nor
+    is a word that the language has for something else.
     """
-    if not scope.alone or "." in written or get_close_matches(written, scope.known(), 1, 0.85):
+    slipped = get_close_matches(written, scope.known(), 1, 0.85)
+    if not scope.alone or "." in written or slipped or written in _NO_PATHS:
         return None
     slip = get_close_matches(written, scope.alone, 1, 0.8)
     if slip:
@@ -194,6 +196,9 @@ _OF_PYTHON = {
     "OR": "write 'or'",
     "NOT": "write 'not'",
 }
+
+
+_NO_PATHS = ("None", "null", "none", "build", "rows", "tp", "dp", "live", "padded", "config")
 
 
 def _unknown_parallel(path: tuple[str, ...], scope: Scope) -> UnknownName:

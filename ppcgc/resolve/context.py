@@ -57,6 +57,11 @@ def scalar(node: Node) -> str | int | float | bool | None:
     return node.value
 
 
+def _is_word(node: Node | None) -> bool:
+    value = node.value if isinstance(node, Scalar) else None
+    return isinstance(value, str) and value.isidentifier()
+
+
 def text(node: Node) -> str:
     value = scalar(node)
     if not isinstance(value, str):
@@ -144,8 +149,12 @@ class Context:
         scalars: frozenset[str] = frozenset(),
         ranks: bool = False,
         alone: tuple[str, ...] = (),
+        node: Node | None = None,
     ) -> Scope:
-        """The names of this spec that are legal in a place. ``scalars`` are the runner's own."""
+        """The names of this spec that are legal in a place. ``scalars`` are the runner's own.
+
+        ``alone`` is what may stand in the place of the expression in ``node``, if that is a word.
+        """
         words = PARALLEL_WORDS if ranks else PARALLEL_WORDS[:1]
         return Scope(
             place=place,
@@ -157,7 +166,7 @@ class Context:
             scalars=scalars,
             parallel=frozenset(f"{group}.{word}" for group in self.parallel for word in words),
             kinds=self.kinds,
-            alone=alone,
+            alone=alone if _is_word(node) else (),
         )
 
     def expression(

@@ -166,7 +166,7 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         outputs = self.outputs.trim(bucket.outputs, seen.record.live)
         if self._epoch is not None:
             outputs = self._guarded(outputs, self._epoch)
-        write_cut(outputs, self.layers.end)
+        write_cut(outputs, self.family, self.layers.end)
         if (
             self._epoch is None and self.outputs.views_only
         ):  # see Note [a cut is made once] in ``bucket``
@@ -370,5 +370,5 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         with torch.no_grad():
             result = self.forward(step.slots, step.boundary, step.live, made)
         outputs = self.outputs.eager(result, step.boundary, step.live)
-        write_cut(outputs, self.layers.end)
+        write_cut(outputs, self.family, self.layers.end)
         return outputs

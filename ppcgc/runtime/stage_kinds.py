@@ -168,7 +168,7 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
     def _check_cut(self, source: InT) -> None:
         """See Note [where a boundary was cut] in ``views``."""
-        cut = cut_of(source)
+        cut = cut_of(source, self.family)
         if cut is not None and cut != self.layers.start:
             raise SourceError(
                 f"{type(self).__name__} of layers {self.layers} was given the boundary in front of "

@@ -79,12 +79,18 @@ class Boundary:
         return ((key, self[key]) for key in self.keys())
 
 
-def cut_of(boundary: object) -> int | None:
-    """The first layer of the stage that it is for; None where nobody wrote it down."""
-    return getattr(boundary, "_cut", None)
+def cut_of(boundary: object, family: str) -> int | None:
+    """The first layer of the stage that it is for.
+
+    None where no runner of the family wrote it down: what a caller made, a copy, another family's.
+    """
+    cut: tuple[str, int] | None = None
+    if isinstance(boundary, Boundary):
+        cut = getattr(boundary, "_cut", None)
+    return cut[1] if cut is not None and cut[0] == family else None
 
 
-def write_cut(given: object, layer: int) -> None:
+def write_cut(given: object, family: str, layer: int) -> None:
     """Write the first layer behind the cut on a boundary; other outputs have none."""
     if isinstance(given, Boundary):
-        object.__setattr__(given, "_cut", layer)  # generated boundaries are frozen
+        object.__setattr__(given, "_cut", (family, layer))  # generated boundaries are frozen

@@ -220,6 +220,9 @@ def test_a_bad_slot_hides_no_other() -> None:
         ("hidden: config.hidden_size", "hidden: hidden_size", "write 'config.hidden_size' or"),
         ("hidden: config.hidden_size", "hidden: vocabb", "did you mean 'vocab'?"),
         ("kv_rows: build", "kv_rows: built", "did you mean 'build'?"),
+        ("live: batch.num_tokens", "live: num_tokens + 1", "did you mean 'tokens.max'?"),
+        ("hidden: config.hidden_size", "hidden: heads * 2", "known here: "),
+        ("count: config.num_hidden_layers", "count: build", "known here: "),
         (
             "count: config.num_hidden_layers",
             "count: num_layers",

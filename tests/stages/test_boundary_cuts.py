@@ -11,6 +11,7 @@ from toy_model import toy_batch, toy_stages
 
 from ppcgc import runtime as rt
 from ppcgc.runtime.errors import SourceError
+from ppcgc.runtime.views import write_cut
 
 
 @pytest.mark.parametrize("fed", [False, True])
@@ -49,3 +50,22 @@ def test_a_boundary_of_the_callers_own_has_no_cut(toy: Any) -> None:
         )
         handed = stage.run(batch, own)
     assert torch.equal(handed.hidden_states, wanted)
+
+
+class Lookup(dict[str, Any]):
+    """A caller's mapping with attributes, which knows its own keys alone."""
+
+    __getattr__ = dict.__getitem__
+
+
+def test_a_boundary_of_another_kind_or_family_has_no_cut_here(toy: Any) -> None:
+    first, last = toy_stages(toy, 2)
+    rt.capture([first, last])
+    batch = toy_batch(3, 2)
+    wanted, _ = reference(batch, ranges_of([first, last]))
+    handed = first.run(batch)
+    parts = {"hidden_states": handed.hidden_states.clone(), "residual": handed.residual.clone()}
+    assert torch.equal(last.run(batch, Lookup(parts)).hidden_states, wanted)
+    others = toy.Boundary(**parts)
+    write_cut(others, "another family", 16)
+    assert torch.equal(last.run(batch, others).hidden_states, wanted)

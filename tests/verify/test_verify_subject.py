@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from probe_family import build, prefill_batch, subject
-from probe_model import ToyPrefill
+from probe_model import ToyDecode, ToyPrefill
 
 from ppcgc.runtime import Subject, verify
 from ppcgc.runtime.errors import BuildError
@@ -54,6 +54,60 @@ def test_the_words_of_a_batch_are_found(
     assert any("of other requests" in finding.what for finding in found.findings)
 
 
+class MixesRequests(ToyDecode):
+    def extra(self, hidden: torch.Tensor, view: Any) -> Any:
+        return hidden + hidden[:1]
+
+
+def test_the_words_of_a_decode_batch_are_found_by_their_role(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighbours, "KNOWN_CONTENT", ())
+    found = verify(subject(build("decode", models=(MixesRequests,))), quick=True)["loading"]
+    assert any("of other requests" in finding.what for finding in found.findings)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"tokens": 5},
+        {"ids": ["first", "second"]},
+        {"ids": [1, 2]},
+        {"token_ids": torch.zeros(2, 2)},
+    ],
+)
+def test_a_known_name_for_something_else_is_not_taken(
+    other: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A count, the names of requests: no words, row by row."""
+    monkeypatch.setattr(neighbours, "KNOWN_CONTENT", tuple(other))
+
+    def with_more(live: Any, seed: int) -> Any:
+        batch = prefill_batch(live, seed)
+        return None if batch is None else SimpleNamespace(**vars(batch), **other)
+
+    for models, leaks in (((), False), ((ToyPrefill, SeesOtherRequests), True)):
+        given = dataclasses.replace(subject(build(models=models)), batches=with_more)
+        found = verify(given, quick=True)["loading"]
+        assert any("of other requests" in finding.what for finding in found.findings) == leaks
+        assert "not told apart" not in found.evidence
+
+
+def test_words_that_the_model_does_not_read_are_said() -> None:
+    """A probe whose change nobody sees proves nothing."""
+
+    class ReadsNoWords(ToyPrefill):
+        def enter(self, input_ids: Any, handed: Any) -> Any:
+            return super().enter(None if input_ids is None else input_ids * 0, handed)
+
+        def scaled(self, hidden: torch.Tensor, view: Any) -> Any:
+            return hidden * self.slope
+
+    models = (ReadsNoWords, ReadsNoWords)
+    found = verify(subject(build(models=models)), quick=True)["loading"]
+    assert "other input_ids of a request changed no output" in found.evidence
+
+
 def test_words_that_nothing_names_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "KNOWN_CONTENT", ())
     found = verify(subject(build(stages=1)), quick=True)["loading"]
@@ -82,7 +136,10 @@ def test_words_that_no_batch_has_are_a_finding() -> None:
         (lambda runners: {"runners": [runners[0].model]}, "runners: a ToyPrefill is no runner"),
         (lambda runners: {"unsplit": runners}, "unsplit: a list is no runner"),
         (lambda runners: {"unsplit": torch.nn.ModuleList()}, "unsplit: a ModuleList is no runner"),
+        (lambda runners: {"peers": runners}, "peers: a PrefillFirst is no list of runners"),
+        (lambda runners: {"peers": [[3]]}, "peers: a int is no runner"),
         (lambda runners: {"batches": 3}, "batches is a int: give a list of batches"),
+        (lambda runners: {"batches": "abc"}, "batches is a str: give a list of batches"),
         (lambda runners: {"content": ("input_ids",)}, "content is a tuple: give one path"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -11,9 +11,15 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.slot_info import Role
+from ppcgc.runtime.slot_info import Role, SlotInfo
 from ppcgc.runtime.verification.cases import Case, at_path, same_kind
-from ppcgc.runtime.verification.comparing import changed_rows, differing, listed, rows_apart
+from ppcgc.runtime.verification.comparing import (
+    changed_rows,
+    differing,
+    listed,
+    rows_apart,
+    same_bits,
+)
 from ppcgc.runtime.verification.session import Session, holds_numbers
 from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
 from ppcgc.runtime.verification.stages import StageUnderTest, state_name
@@ -38,52 +44,79 @@ class Requests:
         return self.rows[self.content]
 
 
+@dataclass(slots=True)
+class Tried:
+    """What the probe could try, by bucket, and what it could not."""
+
+    buckets: set[Any] = field(default_factory=set)
+    reasons: dict[Any, str] = field(default_factory=dict)  # why not, of the last batch
+    unread: set[str] = field(default_factory=set)  # content whose change nothing showed
+
+    def remark(self) -> str:
+        """What was not seen, for the evidence; empty where all was."""
+        left = {padded: why for padded, why in self.reasons.items() if padded not in self.buckets}
+        said = [f"requests were not told apart: {why}" for why in dict.fromkeys(left.values())]
+        if self.buckets and left:
+            said = [
+                f"in {len(left)} of {len(left) + len(self.buckets)} buckets {' and '.join(said)}"
+            ]
+        said += [
+            f"other {content} of a request changed no output, its own included: is it what the "
+            "model reads?"
+            for content in sorted(self.unread)
+        ]
+        return "; ".join(said)
+
+
 def neighbour_findings(session: Session) -> tuple[list[Finding], str]:
     """Outputs of all stages by request: as it was, and with one request's rows changed.
 
-    Beside the findings, why nothing was tried; empty where something was.
+    Beside the findings, a remark on what could not be tried; empty where nothing is to be said.
     """
-    findings: list[Finding] = []
-    tried: set[Any] = set()
-    why = "no batch has two requests with rows"
     named = session.subject.content
     if named is not None and all(at_path(case.batch, named) is None for case in session.cases):
         return [_unknown_content(session, named)], ""
+    findings: list[Finding] = []
+    tried = Tried()
     for case in session.cases:
-        if case.padded in tried:
+        if case.padded in tried.buckets:
             continue
         requests = requests_of(session.stages[0], case)
         if requests is None:
-            why = "no offsets tell whose rows are whose"
+            tried.reasons[case.padded] = "no offsets tell whose rows are whose"
             continue
         content = content_of(session, case, requests)
         if content is None:
-            why = (
+            tried.reasons[case.padded] = (
                 "nothing says which path of a batch is a request's own data, its words: name it, "
                 "as in Subject(content='input_ids')"
             )
             continue
         filled = [number for number, (start, end) in enumerate(requests.spans) if end > start]
         if len(filled) < 2:
+            tried.reasons.setdefault(case.padded, "no batch has two requests with rows")
             continue
-        tried.add(case.padded)
+        tried.buckets.add(case.padded)
         session.say(f"loading: neighbours, {session.stages[-1].where(case)}")
-        findings += _of_case(session, case, content, requests, (filled[0], filled[-1]))
-    return findings, "" if tried else f"requests were not told apart: {why}"
+        findings += _of_case(session, case, content, requests, (filled[0], filled[-1]), tried)
+    return findings, tried.remark()
 
 
 def content_of(session: Session, case: Case, requests: Requests) -> str | None:
     """The batch path of what a request itself brings; None where nothing says which it is.
 
-    Named by the subject, or by a name that the field has for it, or the one index of a dim that the
-    first stage takes and no later one: words, where positions go to all.
+    Named by the subject; or by a name that the field has for it, where a slot has it row by row; or
+    the one index of a dim that the first stage takes and no later one (words, where positions go to
+    all); or by such a name where no slot reads it, for hooks and callers that embed words.
     """
     named = session.subject.content
     if named is not None:
         return named if at_path(case.batch, named) is not None else None
-    for name in KNOWN_CONTENT:
-        if at_path(case.batch, name) is not None:
-            return name
+    by_row = [info for stage in session.stages for info in stage.table if _by_row(info, requests)]
+    known = [name for name in KNOWN_CONTENT if any(info.batch == name for info in by_row)]
+    known = [name for name in known if at_path(case.batch, name) is not None]
+    if known:
+        return known[0]
     first, *later = session.stages
     elsewhere = {info.batch for stage in later for info in stage.table}
     found = {
@@ -93,10 +126,30 @@ def content_of(session: Session, case: Case, requests: Requests) -> str | None:
         and info.of_state is None
         and info.batch is not None
         and info.batch not in elsewhere
-        and info.axes == (requests.content,)
+        and _by_row(info, requests)
         and at_path(case.batch, info.batch) is not None
     }
-    return found.pop() if later and len(found) == 1 else None
+    if later and len(found) == 1:
+        return found.pop()
+    rows = requests.spans[-1][1]
+    unread = (name for name in KNOWN_CONTENT if _is_words(at_path(case.batch, name), rows))
+    return next(unread, None)
+
+
+def _by_row(info: SlotInfo, requests: Requests) -> bool:
+    """Whether a slot has a row for each of the content."""
+    return len(info.axes) == 1 and requests.rows.get(info.axes[0]) == requests.spans
+
+
+def _is_words(value: Any, rows: int) -> bool:
+    """Whether a value is a row of so many integers."""
+    if value is None or isinstance(value, int | str):
+        return False
+    try:
+        tensor = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return tensor.shape == (rows,) and not tensor.is_floating_point() and not tensor.is_complex()
 
 
 def _unknown_content(session: Session, named: str) -> Finding:
@@ -109,13 +162,20 @@ def _unknown_content(session: Session, named: str) -> Finding:
 
 
 def _of_case(
-    session: Session, case: Case, content: str, requests: Requests, numbers: tuple[int, ...]
+    session: Session,
+    case: Case,
+    content: str,
+    requests: Requests,
+    numbers: tuple[int, ...],
+    tried: Tried,
 ) -> list[Finding]:
     """Of each of these requests: other content, then other values in its rows of the state."""
     plain, states = session.through(case), _states(session)
     for number in numbers:
         changed = _with_other_rows(session, case, content, requests, number)
         other = session.through(changed)
+        if all(map(_same, plain[1], other[1])):
+            tried.unread.add(content)
         found = list(_written_elsewhere(session, plain[0], states, requests, number))
         found += _differences(session, plain, other, requests, number)
         if found:
@@ -127,6 +187,10 @@ def _of_case(
         if found:
             return found
     return []
+
+
+def _same(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> bool:
+    return all(same_bits(tensor, right[name]) for name, tensor in left.items())
 
 
 def _with_other_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -66,13 +66,14 @@ class Subject:
                 f"runners is a {type(self.runners).__name__}: give a list, all stages of a runner "
                 "in pipeline order"
             )
-        for name, runner in (*(("runners", one) for one in self.runners), *self._unsplit()):
+        for name, runner in self._every():
             if not isinstance(runner, CapturedStage):
                 raise BuildError(
                     f"{name}: a {type(runner).__name__} is no runner; give an instance of a "
                     "generated class"
                 )
-        if not callable(self.batches) and not isinstance(self.batches, Sequence):
+        listed = isinstance(self.batches, Sequence) and not isinstance(self.batches, str | bytes)
+        if not callable(self.batches) and not listed:
             raise BuildError(
                 f"batches is a {type(self.batches).__name__}: give a list of batches, or a "
                 "function (live, seed) that makes one"
@@ -83,8 +84,18 @@ class Subject:
                 "as in content='input_ids'"
             )
 
-    def _unsplit(self) -> tuple[tuple[str, Any], ...]:
-        return () if self.unsplit is None else (("unsplit", self.unsplit),)
+    def _every(self) -> Iterator[tuple[str, Any]]:
+        """Whatever ought to be a runner, with the field that it stands in. Raises BuildError."""
+        yield from (("runners", one) for one in self.runners)
+        for peer in self.peers:
+            if not isinstance(peer, Sequence):
+                raise BuildError(
+                    f"peers: a {type(peer).__name__} is no list of runners; give a list for each "
+                    "rank, all stages in pipeline order"
+                )
+            yield from (("peers", one) for one in peer)
+        if self.unsplit is not None:
+            yield "unsplit", self.unsplit
 
     def _check_unsplit(self) -> None:
         """Raises BuildError where the unsplit runner has not the layers of all stages."""
