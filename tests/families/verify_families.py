@@ -361,4 +361,5 @@ def mirror(package: Any, setting: Setting, device: str) -> Subject:
         return batch_of(setting, live.requests, live.tokens, seed)
 
     runners = [build_mirror(package, setting, first=first) for first in (True, False)]
-    return Subject(runners=runners, batches=make)
+    # the mirror's model reads positions alone
+    return Subject(runners=runners, batches=make, content="positions")

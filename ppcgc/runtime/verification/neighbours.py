@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -85,13 +85,15 @@ def neighbour_findings(session: Session) -> tuple[list[Finding], str]:
         if requests is None:
             tried.reasons[case.padded] = "no offsets tell whose rows are whose"
             continue
-        content = content_of(session, case, requests)
-        if content is None:
+        found = content_of(session, case, requests)
+        if found is None:
             tried.reasons[case.padded] = (
                 "nothing says which path of a batch is a request's own data, its words: name it, "
                 "as in Subject(content='input_ids')"
             )
             continue
+        content, axis = found
+        requests = replace(requests, content=axis)
         filled = [number for number, (start, end) in enumerate(requests.spans) if end > start]
         if len(filled) < 2:
             tried.reasons.setdefault(case.padded, "no batch has two requests with rows")
@@ -102,43 +104,44 @@ def neighbour_findings(session: Session) -> tuple[list[Finding], str]:
     return findings, tried.remark()
 
 
-def content_of(session: Session, case: Case, requests: Requests) -> str | None:
-    """The batch path of what a request itself brings; None where nothing says which it is.
+def content_of(session: Session, case: Case, requests: Requests) -> tuple[str, str] | None:
+    """The batch path of what a request itself brings, and its axis; None where nothing says so.
 
     Named by the subject; or by a name that the field has for it, where a slot has it row by row; or
     the one index of a dim that the first stage takes and no later one (words, where positions go to
     all); or by such a name where no slot reads it, for hooks and callers that embed words.
     """
+    by_row = {
+        info.batch: info.axes[0]
+        for stage in session.stages
+        for info in stage.table
+        if _by_row(info, requests) and info.batch and at_path(case.batch, info.batch) is not None
+    }
     named = session.subject.content
     if named is not None:
-        return named if at_path(case.batch, named) is not None else None
-    by_row = [info for stage in session.stages for info in stage.table if _by_row(info, requests)]
-    known = [name for name in KNOWN_CONTENT if any(info.batch == name for info in by_row)]
-    known = [name for name in known if at_path(case.batch, name) is not None]
-    if known:
-        return known[0]
+        present = at_path(case.batch, named) is not None
+        return (named, by_row.get(named, requests.content)) if present else None
+    known = next((name for name in KNOWN_CONTENT if name in by_row), None)
+    if known is not None:
+        return known, by_row[known]
     first, *later = session.stages
     elsewhere = {info.batch for stage in later for info in stage.table}
     found = {
         info.batch
         for info in first.table
-        if info.role is Role.INDEX
-        and info.of_state is None
-        and info.batch is not None
-        and info.batch not in elsewhere
-        and _by_row(info, requests)
-        and at_path(case.batch, info.batch) is not None
-    }
+        if info.role is Role.INDEX and info.of_state is None and info.batch in by_row
+    } - elsewhere
     if later and len(found) == 1:
-        return found.pop()
+        (path,) = found
+        return str(path), by_row[path]
     rows = requests.spans[-1][1]
     unread = (name for name in KNOWN_CONTENT if _is_words(at_path(case.batch, name), rows))
-    return next(unread, None)
+    return next(((name, requests.content) for name in unread), None)
 
 
 def _by_row(info: SlotInfo, requests: Requests) -> bool:
-    """Whether a slot has a row for each of the content."""
-    return len(info.axes) == 1 and requests.rows.get(info.axes[0]) == requests.spans
+    """Whether a slot has rows that are told apart by request."""
+    return len(info.axes) == 1 and info.axes[0] in requests.rows
 
 
 def _is_words(value: Any, rows: int) -> bool:
@@ -293,21 +296,36 @@ def _rows_by_request(
 
 def requests_of(stage: StageUnderTest, case: Case) -> Requests | None:
     """Read from the offsets of a packed batch; one row each where all axes are of one size."""
+    rows: dict[str, list[tuple[int, int]]] = {}
+    content = ""
     for info in stage.table:
         value = None if info.batch is None else at_path(case.batch, info.batch)
         if value is None or info.of_axis is None or info.role is not Role.OFFSETS:
             continue
         ends = [int(end) for end in torch.as_tensor(value).flatten().tolist()]
-        if len(info.axes) == 1 and len(ends) > 1:
+        known = not rows or info.axes[0] in rows  # offsets of other things than these requests
+        if len(info.axes) == 1 and len(ends) > 1 and known:
             single = [(row, row + 1) for row in range(len(ends) - 1)]
-            rows = {info.axes[0]: single, info.of_axis: list(pairwise(ends))}
-            return Requests(content=info.of_axis, rows=rows)
+            rows.setdefault(info.axes[0], single)
+            rows.setdefault(info.of_axis, list(pairwise(ends)))
+            content = content or info.of_axis
+            for axis in stage.runner.axes:
+                if _follows(stage, case, axis, info.axes[0]):
+                    rows.setdefault(axis, single)
+    if rows:
+        return Requests(content=content, rows=rows)
     axes = stage.runner.axes
     live = case.live[: len(axes)]
     if len(set(live)) == 1:
         single = [(row, row + 1) for row in range(live[0])]
         return Requests(content=axes[0], rows=dict.fromkeys(axes, single))
     return None
+
+
+def _follows(stage: StageUnderTest, case: Case, axis: str, leader: str) -> bool:
+    """Whether an axis has one row for each of another's, in this batch and in every bucket."""
+    sizes = (case.live, *stage.runner.buckets)
+    return all(getattr(size, axis) == getattr(size, leader) for size in sizes)
 
 
 def _other_content(given: Any, span: tuple[int, int]) -> Any:
