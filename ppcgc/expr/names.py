@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from ppcgc.diagnostics.model import Span
@@ -72,6 +72,8 @@ def name_refs(expr: Expr, scope: Scope) -> tuple[Expr, tuple[UnknownName, ...]]:
     without a meaning stay as they are and are reported, each once.
     """
     unknown: dict[tuple[str, ...], UnknownName] = {}
+    if not isinstance(expr, Name):  # what stands in an expression's stead is no part of one
+        scope = replace(scope, alone=())
     for node in nodes(expr):
         if isinstance(node, Below) and not _knows_kind(node.kind, scope):
             path = ("kinds", node.kind, "below")

@@ -57,11 +57,6 @@ def scalar(node: Node) -> str | int | float | bool | None:
     return node.value
 
 
-def _is_word(node: Node | None) -> bool:
-    value = node.value if isinstance(node, Scalar) else None
-    return isinstance(value, str) and value.isidentifier()
-
-
 def text(node: Node) -> str:
     value = scalar(node)
     if not isinstance(value, str):
@@ -149,12 +144,8 @@ class Context:
         scalars: frozenset[str] = frozenset(),
         ranks: bool = False,
         alone: tuple[str, ...] = (),
-        node: Node | None = None,
     ) -> Scope:
-        """The names of this spec that are legal in a place. ``scalars`` are the runner's own.
-
-        ``alone`` is what may stand in the place of the expression in ``node``, if that is a word.
-        """
+        """The names of this spec that are legal in a place. ``scalars`` are the runner's own."""
         words = PARALLEL_WORDS if ranks else PARALLEL_WORDS[:1]
         return Scope(
             place=place,
@@ -166,7 +157,7 @@ class Context:
             scalars=scalars,
             parallel=frozenset(f"{group}.{word}" for group in self.parallel for word in words),
             kinds=self.kinds,
-            alone=alone if _is_word(node) else (),
+            alone=alone,
         )
 
     def expression(

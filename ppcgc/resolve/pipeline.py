@@ -29,7 +29,7 @@ def _layer_count(context: Context, node: Node) -> Expr | ConfigDim | None:
     read = config_dim(context, node)
     if read is not None:
         return read
-    scope = context.scope("in a number of layers", Symbol.DIM, alone=("config.*",), node=node)
+    scope = context.scope("in a number of layers", Symbol.DIM, alone=("config.*",))
     return context.expression(node, scope)
 
 

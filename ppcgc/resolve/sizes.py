@@ -81,7 +81,7 @@ def _dim_source(context: Context, node: Node) -> DimSource | None:
     if scalar(node) == "build":
         return BuildDim()
     symbols = (Symbol.DIM, Symbol.OPTION, Symbol.PARALLEL)
-    scope = context.scope("in a dim", *symbols, alone=("config.*", "build"), node=node)
+    scope = context.scope("in a dim", *symbols, alone=("config.*", "build"))
     expr = context.expression(node, scope)
     return None if expr is None else ExprDim(expr=expr)
 
@@ -163,9 +163,7 @@ def _live_count(context: Context, node: Node) -> LiveCount | None:
     path = checked_path(context, node, "batch")
     if path is not None:
         return BatchCount(path=path)
-    scope = context.scope(
-        "in a live count", Symbol.LIVE, *BUILD, alone=("batch.*", "rows"), node=node
-    )
+    scope = context.scope("in a live count", Symbol.LIVE, *BUILD, alone=("batch.*", "rows"))
     expr = context.expression(node, scope)
     return None if expr is None else ComputedCount(expr=expr)
 

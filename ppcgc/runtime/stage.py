@@ -166,11 +166,9 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         outputs = self.outputs.trim(bucket.outputs, seen.record.live)
         if self._epoch is not None:
             outputs = self._guarded(outputs, self._epoch)
-        write_cut(outputs, self.family, self.layers.end)
-        if (
-            self._epoch is None and self.outputs.views_only
-        ):  # see Note [a cut is made once] in ``bucket``
+        elif self.outputs.views_only:  # see Note [a cut is made once] in ``bucket``
             seen.outputs = outputs
+        write_cut(outputs, self.family, self.layers.end)
         return outputs
 
     # ------------------------------------------------------------ choose

@@ -12,7 +12,14 @@ import pytest
 import torch
 
 from ppcgc.runtime.backends import memset_nodes
-from ppcgc.runtime.backends.memset_nodes import GraphNodes, replace_memsets, replaceable
+from ppcgc.runtime.backends.memset_nodes import (
+    GraphNodes,
+    Memset,
+    as_signed,
+    replace_memsets,
+    replaceable,
+    rows_at,
+)
 
 DEVICE = torch.device("cuda", 0)
 STREAM: Any = SimpleNamespace(device=DEVICE)
@@ -155,6 +162,17 @@ def fills(count: int) -> Graph:
     )
 
 
+def listed(driver: Any, graph: Any) -> GraphNodes:
+    """The graph's nodes, as this driver tells of them."""
+    return GraphNodes(driver, graph)
+
+
+def replace_by(chain: Graph, driver: Driver, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the graph's memsets by the kernels of ``chain``."""
+    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
+    replace_memsets(listed(driver, graph), STREAM, POOL)
+
+
 def test_each_memset_gives_way_to_its_own_fill(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, chain = branching(), fills(3)
     found: list[int] = []
@@ -164,7 +182,7 @@ def test_each_memset_gives_way_to_its_own_fill(monkeypatch: pytest.MonkeyPatch) 
         return chain
 
     monkeypatch.setattr(memset_nodes, "captured_fills", captured)
-    replace_memsets(GraphNodes(Driver(graph, chain), graph), STREAM, POOL)  # type: ignore[arg-type]
+    replace_memsets(listed(Driver(graph, chain), graph), STREAM, POOL)
     assert found == [4096, 8192, 12288]
     assert set(graph.kinds.values()) == {KERNEL}
     by_fill = {graph.params[node]: node for node in graph.kinds if node > 5}
@@ -188,13 +206,13 @@ def test_what_no_fill_can_do_stays(left: Any, where: tuple[int, int]) -> None:
     graph = Graph(kinds={0: MEMSET, 1: MEMSET}, params={0: left, 1: memset(1 << 30)})
     driver = Driver(graph)
     driver.memory[left.dst] = where
-    found = replaceable(GraphNodes(driver, graph), DEVICE)  # type: ignore[arg-type]
+    found = replaceable(listed(driver, graph), DEVICE)
     assert [one.node for one in found] == [1]
 
 
 def test_a_graph_that_allocates_keeps_its_nodes() -> None:
     graph = Graph(kinds={0: ALLOC, 1: MEMSET}, params={1: memset()})
-    assert replaceable(GraphNodes(Driver(graph), graph), DEVICE) == []  # type: ignore[arg-type]
+    assert replaceable(listed(Driver(graph), graph), DEVICE) == []
 
 
 @pytest.mark.parametrize(
@@ -210,10 +228,9 @@ def test_a_driver_that_refuses_is_told_of_and_the_graph_stays(
     call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph, chain = branching(), fills(3)
-    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
     driver = Driver(graph, chain, refuses=call)
     with pytest.warns(RuntimeWarning, match=f"{call}: CUDA_ERROR_NOT_SUPPORTED"):
-        replace_memsets(GraphNodes(driver, graph), STREAM, POOL)  # type: ignore[arg-type]
+        replace_by(chain, driver, graph, monkeypatch)
     assert graph == branching()
 
 
@@ -224,29 +241,27 @@ def test_bindings_that_do_not_find_a_call_are_told_of(monkeypatch: pytest.Monkey
         raise RuntimeError('Function "cuGraphNodeGetDependencies_v2" not found')
 
     graph, chain = branching(), fills(3)
-    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
     driver = Driver(graph, chain)
     monkeypatch.setattr(driver, "cuGraphNodeGetDependencies", missing)
     with pytest.warns(RuntimeWarning, match="cuGraphNodeGetDependencies_v2. not found"):
-        replace_memsets(GraphNodes(driver, graph), STREAM, POOL)  # type: ignore[arg-type]
+        replace_by(chain, driver, graph, monkeypatch)
     assert graph == branching()
 
 
 def test_nodes_are_counted_where_the_driver_lists_them() -> None:
     graph = branching()
-    assert GraphNodes(Driver(graph), graph).count() == 6  # type: ignore[arg-type]
+    assert listed(Driver(graph), graph).count() == 6
     refusing = Driver(graph, refuses="cuGraphGetNodes")
-    assert GraphNodes(refusing, graph).count() is None  # type: ignore[arg-type]
+    assert listed(refusing, graph).count() is None
 
 
 def test_a_node_that_stays_beside_its_fill_runs_where_it_ran(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, chain = branching(), fills(3)
-    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
     driver = Driver(graph, chain, refuses="cuGraphDestroyNode")
     with pytest.warns(RuntimeWarning, match="cuGraphDestroyNode"):
-        replace_memsets(GraphNodes(driver, graph), STREAM, POOL)  # type: ignore[arg-type]
+        replace_by(chain, driver, graph, monkeypatch)
     (new,) = set(graph.kinds) - set(branching().kinds)
     assert graph.edges == branching().edges | {(0, new), (new, 2), (new, 3)}
 
@@ -255,10 +270,34 @@ def test_a_fill_that_nothing_waits_for_is_never_left_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, chain = branching(), fills(3)
-    monkeypatch.setattr(memset_nodes, "captured_fills", lambda memsets, stream, pool: chain)
     driver = Driver(graph, chain, refuses="cuGraphAddDependencies")
     monkeypatch.setattr(
         driver, "cuGraphDestroyNode", lambda node: (Result.CUDA_ERROR_NOT_SUPPORTED,)
     )
     with pytest.raises(RuntimeError, match="half changed: cuGraphAddDependencies"):
-        replace_memsets(GraphNodes(driver, graph), STREAM, POOL)  # type: ignore[arg-type]
+        replace_by(chain, driver, graph, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "signed"),
+    [
+        (0, torch.int32, 0),
+        (0xFFFFFFFF, torch.int32, -1),
+        (0x80000000, torch.int32, -(2**31)),
+        (0x7FFFFFFF, torch.int32, 2**31 - 1),
+        (0x8000, torch.int16, -(2**15)),
+        (0xFF, torch.uint8, 255),
+        (0x1FF, torch.uint8, 255),  # a memset of bytes takes the low byte
+    ],
+)
+def test_a_value_keeps_its_bits(value: int, dtype: torch.dtype, signed: int) -> None:
+    assert as_signed(value, dtype) == signed
+
+
+def test_the_bytes_of_a_memset_are_filled_and_no_others() -> None:
+    rows = torch.arange(8, dtype=torch.int32)
+    memset = Memset(None, rows.data_ptr() + 8, width=2, length=6, value=0x8001)
+    target = rows_at(memset, torch.device("cpu"))
+    target.fill_(as_signed(memset.value, target.dtype))
+    filled = 0x80018001 - 2**32
+    assert rows.tolist() == [0, 1, filled, filled, filled, 5, 6, 7]

@@ -11,32 +11,12 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.backends.cuda import CudaBackend, CudaGraph
-from ppcgc.runtime.backends.memset_nodes import Memset, as_signed, nodes_of, rows_at
+from ppcgc.runtime.backends.memset_nodes import nodes_of
 
-
-@pytest.mark.parametrize(
-    ("value", "dtype", "signed"),
-    [
-        (0, torch.int32, 0),
-        (0xFFFFFFFF, torch.int32, -1),
-        (0x80000000, torch.int32, -(2**31)),
-        (0x7FFFFFFF, torch.int32, 2**31 - 1),
-        (0x8000, torch.int16, -(2**15)),
-        (0xFF, torch.uint8, 255),
-        (0x1FF, torch.uint8, 255),  # a memset of bytes takes the low byte
-    ],
-)
-def test_a_value_keeps_its_bits(value: int, dtype: torch.dtype, signed: int) -> None:
-    assert as_signed(value, dtype) == signed
-
-
-def test_the_bytes_of_a_memset_are_filled_and_no_others() -> None:
-    rows = torch.arange(8, dtype=torch.int32)
-    memset = Memset(None, rows.data_ptr() + 8, width=2, length=6, value=0x8001)
-    target = rows_at(memset, torch.device("cpu"))
-    target.fill_(as_signed(memset.value, target.dtype))
-    filled = 0x80018001 - 2**32
-    assert rows.tolist() == [0, 1, filled, filled, filled, 5, 6, 7]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
 
 
 class AsCaptured(CudaBackend):
@@ -86,8 +66,6 @@ def block_set(rows: Tensor) -> None:
 
 @pytest.mark.parametrize("fill", [zeroed, bytes_set, halves_set, words_set, block_set])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.int64])
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_replay_leaves_the_bytes_of_the_memset(
     fill: Callable[[Tensor], None], dtype: torch.dtype
 ) -> None:
@@ -117,8 +95,6 @@ def test_a_replay_leaves_the_bytes_of_the_memset(
     plain.close()
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_memset_beside_other_work_stays_between_its_neighbours() -> None:
     """Two branches: one resets what the other's product is added to, and then both meet."""
     total, other = (torch.ones(1 << 20, device="cuda") for _ in range(2))
@@ -144,8 +120,6 @@ def test_a_memset_beside_other_work_stays_between_its_neighbours() -> None:
     backend.close()
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_memsets_alone_first_and_last() -> None:
     """Nothing before them, nothing behind, and two in a row."""
     backend = CudaBackend()
@@ -174,8 +148,6 @@ def test_memsets_alone_first_and_last() -> None:
     backend.close()
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_products_that_reset_counters_are_chains_of_kernels() -> None:
     """cuBLAS resets counters by memsets for some of these sizes; which, is its own business."""
     backend, plain = CudaBackend(), AsCaptured()

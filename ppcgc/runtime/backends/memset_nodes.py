@@ -99,9 +99,7 @@ class GraphNodes:
         return name.removeprefix("CU_GRAPH_NODE_TYPE_")
 
     def memset(self, node: Any, device: torch.device) -> Memset | None:
-        """A memset that one fill of a row of elements can do; None for any other node."""
-        if self.kind(node) != "MEMSET":
-            return None
+        """A memset node as one fill of a row of elements; None where that cannot do it."""
         given = self.call("cuGraphMemsetNodeGetParams", node)
         address, width, length = int(given.dst), given.elementSize, given.width
         if given.height != 1 or not 0 < width * length < MOST_BYTES or address % width:
@@ -176,10 +174,11 @@ def replace_memsets(nodes: GraphNodes, stream: torch.cuda.Stream, pool: torch.cu
 
 def replaceable(nodes: GraphNodes, device: torch.device) -> list[Memset]:
     """The memsets that a fill can do; none of a graph that lets no node go."""
-    listed = nodes.all()
-    if any(nodes.kind(node) in ("MEM_ALLOC", "MEM_FREE") for node in listed):
+    kinds = [(node, nodes.kind(node)) for node in nodes.all()]
+    if any(kind in ("MEM_ALLOC", "MEM_FREE") for _, kind in kinds):
         return []
-    return [found for node in listed if (found := nodes.memset(node, device))]
+    memsets = (nodes.memset(node, device) for node, kind in kinds if kind == "MEMSET")
+    return [memset for memset in memsets if memset is not None]
 
 
 def captured_fills(
