@@ -13,7 +13,7 @@ from probe_model import ToyDecode, ToyPrefill
 
 from ppcgc.runtime import Subject, verify
 from ppcgc.runtime.errors import BuildError
-from ppcgc.runtime.verification import Verdict, neighbours
+from ppcgc.runtime.verification import Verdict, by_request
 
 
 def nothing(live: Any, seed: int) -> None:
@@ -48,7 +48,7 @@ def test_the_words_of_a_batch_are_found(
     named: str | None, known: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the subject, by their name, or as the one index that the first stage takes alone."""
-    monkeypatch.setattr(neighbours, "KNOWN_CONTENT", known)
+    monkeypatch.setattr(by_request, "KNOWN_CONTENT", known)
     faulty = subject(build(models=(ToyPrefill, SeesOtherRequests)), content=named)
     found = verify(faulty, quick=True)["loading"]
     assert any("of other requests" in finding.what for finding in found.findings)
@@ -62,7 +62,7 @@ class MixesRequests(ToyDecode):
 def test_the_words_of_a_decode_batch_are_found_by_their_role(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(neighbours, "KNOWN_CONTENT", ())
+    monkeypatch.setattr(by_request, "KNOWN_CONTENT", ())
     found = verify(subject(build("decode", models=(MixesRequests,))), quick=True)["loading"]
     assert any("of other requests" in finding.what for finding in found.findings)
 
@@ -80,7 +80,7 @@ def test_a_known_name_for_something_else_is_not_taken(
     other: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A count, the names of requests: no words, row by row."""
-    monkeypatch.setattr(neighbours, "KNOWN_CONTENT", tuple(other))
+    monkeypatch.setattr(by_request, "KNOWN_CONTENT", tuple(other))
 
     def with_more(live: Any, seed: int) -> Any:
         batch = prefill_batch(live, seed)
@@ -109,7 +109,7 @@ def test_words_that_the_model_does_not_read_are_said() -> None:
 
 
 def test_words_that_nothing_names_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "KNOWN_CONTENT", ())
+    monkeypatch.setattr(by_request, "KNOWN_CONTENT", ())
     found = verify(subject(build(stages=1)), quick=True)["loading"]
     assert found.verdict is Verdict.PASSED
     assert "requests were not told apart" in found.evidence

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.slot_info import Role, SlotInfo
+from ppcgc.runtime.slot_info import Role
+from ppcgc.runtime.verification.by_request import Requests, by_row, content_of, requests_of
 from ppcgc.runtime.verification.cases import Case, at_path, same_kind
 from ppcgc.runtime.verification.comparing import (
     changed_rows,
@@ -26,22 +26,7 @@ from ppcgc.runtime.verification.stages import StageUnderTest, state_name
 from ppcgc.runtime.verification.tracing import live_part, trace
 from ppcgc.runtime.verification.verdicts import Finding
 
-KNOWN_CONTENT = ("input_ids", "ids", "token_ids", "tokens")  # what engines call a request's words
-
 Through: TypeAlias = tuple[Case, list[dict[str, Tensor]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requests:
-    """The rows of each request, by axis: first and past-last."""
-
-    content: str
-    rows: Mapping[str, list[tuple[int, int]]]
-
-    @property
-    def spans(self) -> list[tuple[int, int]]:
-        """Rows of the content."""
-        return self.rows[self.content]
 
 
 @dataclass(slots=True)
@@ -104,57 +89,6 @@ def neighbour_findings(session: Session) -> tuple[list[Finding], str]:
     return findings, tried.remark()
 
 
-def content_of(session: Session, case: Case, requests: Requests) -> tuple[str, str] | None:
-    """The batch path of what a request itself brings, and its axis; None where nothing says so.
-
-    Named by the subject; or by a name that the field has for it, where a slot has it row by row; or
-    the one index of a dim that the first stage takes and no later one (words, where positions go to
-    all); or by such a name where no slot reads it, for hooks and callers that embed words.
-    """
-    by_row = {
-        info.batch: info.axes[0]
-        for stage in session.stages
-        for info in stage.table
-        if _by_row(info, requests) and info.batch and at_path(case.batch, info.batch) is not None
-    }
-    named = session.subject.content
-    if named is not None:
-        present = at_path(case.batch, named) is not None
-        return (named, by_row.get(named, requests.content)) if present else None
-    known = next((name for name in KNOWN_CONTENT if name in by_row), None)
-    if known is not None:
-        return known, by_row[known]
-    first, *later = session.stages
-    elsewhere = {info.batch for stage in later for info in stage.table}
-    found = {
-        info.batch
-        for info in first.table
-        if info.role is Role.INDEX and info.of_state is None and info.batch in by_row
-    } - elsewhere
-    if later and len(found) == 1:
-        (path,) = found
-        return str(path), by_row[path]
-    rows = requests.spans[-1][1]
-    unread = (name for name in KNOWN_CONTENT if _is_words(at_path(case.batch, name), rows))
-    return next(((name, requests.content) for name in unread), None)
-
-
-def _by_row(info: SlotInfo, requests: Requests) -> bool:
-    """Whether a slot has rows that are told apart by request."""
-    return len(info.axes) == 1 and info.axes[0] in requests.rows
-
-
-def _is_words(value: Any, rows: int) -> bool:
-    """Whether a value is a row of so many integers."""
-    if value is None or isinstance(value, int | str):
-        return False
-    try:
-        tensor = torch.as_tensor(value)
-    except (TypeError, ValueError, RuntimeError):
-        return False
-    return tensor.shape == (rows,) and not tensor.is_floating_point() and not tensor.is_complex()
-
-
 def _unknown_content(session: Session, named: str) -> Finding:
     return Finding(
         where=session.subject.title,
@@ -204,8 +138,8 @@ def _with_other_rows(
     for stage in session.stages:
         for info in stage.table:
             value = None if info.batch is None else at_path(case.batch, info.batch)
-            by_rows = info.dim == 0 and len(info.axes) == 1 and info.axes[0] in requests.rows
-            if info.batch and info.role is Role.DATA and by_rows and _is_float(value):
+            is_data = info.role is Role.DATA and by_row(info, requests)
+            if info.batch and is_data and _is_float(value):
                 axes.setdefault(info.batch, info.axes[0])
     for path, axis in axes.items():
         given = at_path(case.batch, path)
@@ -283,7 +217,7 @@ def _rows_by_request(
     for info in stage.table:
         if info.of_state != state or info.role not in (Role.INDEX, Role.WRITE_INDEX):
             continue
-        if info.dim != 0 or len(info.axes) != 1 or info.axes[0] not in requests.rows:
+        if not by_row(info, requests):
             return []
         try:
             named = expected_rows(stage.runner, info, case).live_part
@@ -292,40 +226,6 @@ def _rows_by_request(
         for own, (start, end) in zip(rows, requests.rows[info.axes[0]], strict=True):
             own |= set(named[start:end].flatten().tolist())
     return rows if any(rows) else []
-
-
-def requests_of(stage: StageUnderTest, case: Case) -> Requests | None:
-    """Read from the offsets of a packed batch; one row each where all axes are of one size."""
-    rows: dict[str, list[tuple[int, int]]] = {}
-    content = ""
-    for info in stage.table:
-        value = None if info.batch is None else at_path(case.batch, info.batch)
-        if value is None or info.of_axis is None or info.role is not Role.OFFSETS:
-            continue
-        ends = [int(end) for end in torch.as_tensor(value).flatten().tolist()]
-        known = not rows or info.axes[0] in rows  # offsets of other things than these requests
-        if len(info.axes) == 1 and len(ends) > 1 and known:
-            single = [(row, row + 1) for row in range(len(ends) - 1)]
-            rows.setdefault(info.axes[0], single)
-            rows.setdefault(info.of_axis, list(pairwise(ends)))
-            content = content or info.of_axis
-            for axis in stage.runner.axes:
-                if _follows(stage, case, axis, info.axes[0]):
-                    rows.setdefault(axis, single)
-    if rows:
-        return Requests(content=content, rows=rows)
-    axes = stage.runner.axes
-    live = case.live[: len(axes)]
-    if len(set(live)) == 1:
-        single = [(row, row + 1) for row in range(live[0])]
-        return Requests(content=axes[0], rows=dict.fromkeys(axes, single))
-    return None
-
-
-def _follows(stage: StageUnderTest, case: Case, axis: str, leader: str) -> bool:
-    """Whether an axis has one row for each of another's, in this batch and in every bucket."""
-    sizes = (case.live, *stage.runner.buckets)
-    return all(getattr(size, axis) == getattr(size, leader) for size in sizes)
 
 
 def _other_content(given: Any, span: tuple[int, int]) -> Any:
