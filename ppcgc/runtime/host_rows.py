@@ -29,6 +29,7 @@ from ppcgc.runtime.host_sources import (
 #   memoryview reads and writes them in tens of nanoseconds each. Rows of one dimension with an
 #   integer dtype have such a view; beyond SMALL values torch is faster again.
 SMALL = 256
+FEW = 8
 _IntegerCode: TypeAlias = Literal["b", "B", "h", "i", "l", "q"]
 # int64 is named as numpy names it: its arrays fit as they are.
 _INTEGER_CODES: dict[torch.dtype, _IntegerCode] = {
@@ -93,24 +94,24 @@ _BUFFER_FORMATS: dict[torch.dtype, tuple[str, ...]] = {
 }
 
 
-# C's memmove(to, from, bytes), called with the interpreter's lock held: to let it go and take it
-# again costs more than to move a few hundred bytes. The bytes, too, are given as an address, which
-# is as wide: ctypes makes one of an integer in a third of the time that it takes for a size.
-_move_bytes = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
-    ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
-)
+# Note [tensors are read as memory]
+#   A tensor has no buffer protocol, and `Tensor.numpy()` costs more than all else that a slot's
+#   load does. So its rows are a slice of this view of all addresses, from where the tensor says
+#   that it lies: slicing costs less than a call of C's memmove, and lengths that differ raise
+#   ValueError.
+_MEMORY = memoryview((ctypes.c_char * (1 << 62)).from_address(0)).cast("B")
 
 
 class HostRows:
     """One slot's rows in one entry of the host ring, as one bucket lays them out."""
 
     __slots__ = (
-        "_address",
         "_bytes",
         "_dim",
         "_dtype",
         "_formats",
         "_ints",
+        "_most",
         "_most_integers",
         "_pack",
         "_rest",
@@ -119,6 +120,7 @@ class HostRows:
         "_signed",
         "_taking",
         "_unsigned",
+        "_unsigned_ints",
         "name",
         "tensor",
     )
@@ -132,7 +134,6 @@ class HostRows:
         self._ints = _integers(tensor)
         # bytes are text and no rows, though Python would take them as integers of this size
         self._taking: Any = self._ints if tensor.dtype is not torch.uint8 else None
-        self._address = tensor.data_ptr()
         self._rows = rows = tensor.shape[0] if tensor.dim() else 1
         self._most_integers = -1 if self._ints is None else rows  # rows of one integer each
         self._row_bytes = tensor.nbytes // rows if rows else 0
@@ -141,6 +142,12 @@ class HostRows:
         # see Note [the largest is found by numpy]
         self._signed = signed = _array_of(tensor, self._ints)
         self._unsigned = None if signed is None else signed.view(f"u{self._row_bytes}")
+        self._unsigned_ints: Any = None
+        self._most = 0
+        if self._ints is not None:
+            code: Any = self._ints.format.upper()
+            self._unsigned_ints = self._bytes.cast(code)
+            self._most = torch.iinfo(self._dtype).max
         self._formats = _BUFFER_FORMATS.get(tensor.dtype, ()) if dim == 0 else ()
 
     def put(
@@ -169,7 +176,8 @@ class HostRows:
             and rows.is_cpu
             and rows.is_contiguous()
         ):
-            _move_bytes(self._address, rows.data_ptr(), live * self._row_bytes)
+            at, nbytes = rows.data_ptr(), live * self._row_bytes
+            self._bytes[:nbytes] = _MEMORY[at : at + nbytes]
             return
         if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
             rows = as_host_tensor(source, self._dtype, self.name, cast=cast)
@@ -178,7 +186,8 @@ class HostRows:
         if self._dim or rows.shape != (live, *self._rest) or live > self._rows:
             self.check_shape(rows.shape, live)
         if self._dim == 0 and rows.is_contiguous():
-            _move_bytes(self._address, rows.data_ptr(), live * self._row_bytes)
+            at, nbytes = rows.data_ptr(), live * self._row_bytes
+            self._bytes[:nbytes] = _MEMORY[at : at + nbytes]
         else:
             self.tensor.narrow(self._dim, 0, live).copy_(rows)
 
@@ -268,9 +277,9 @@ class HostRows:
         """Rows past ``live`` repeat the last live one; the image holds 0 where there is none."""
         if live == 0:
             return
-        ints = self._ints
-        if ints is not None:
-            ints[live:] = array(ints.format, (ints[live - 1],)) * (self._rows - live)
+        if self._ints is not None:
+            end, width = live * self._row_bytes, self._row_bytes
+            self._bytes[end:] = self._bytes[end - width : end].tobytes() * (self._rows - live)
             return
         rows = self.tensor
         rows.narrow(self._dim, live, rows.shape[self._dim] - live).copy_(
@@ -299,17 +308,23 @@ class HostRows:
     # ------------------------------------------------------------ roles, of the live rows
 
     # Note [the largest is found by numpy]
-    #   `argmax` of an array costs a third of a microsecond for a few integers and no more for a
-    #   thousand; each operation of torch costs several times that. Read as unsigned, a negative
-    #   integer is larger than any other, so one look finds whatever is not in [0, limit). What does
-    #   not pass, and all of it without numpy, is looked at by ``roles``, which makes the error.
+    #   `argmax` of an array costs a quarter of a microsecond for a few integers and no more for a
+    #   thousand; each operation of torch costs several times that, and `max` of a memoryview less
+    #   for some eight. Read as unsigned, a negative integer is larger than any other, so one look
+    #   finds whatever is not in [0, limit). What does not pass, and all of it without numpy, is
+    #   looked at by ``roles``, which makes the error.
 
     def _all_within(self, live: int, limit: int) -> bool:
         """Whether all live rows are surely in [0, limit)."""
         ints, unsigned = self._ints, self._unsigned
-        if ints is None or unsigned is None or not 0 < live <= self._rows:
+        if ints is None or not 0 < live <= self._rows:
             return False
-        highest: int = ints[unsigned[:live].argmax()]
+        if live <= FEW:
+            highest: int = max(self._unsigned_ints[:live])
+            return highest < limit and highest <= self._most
+        if unsigned is None:
+            return False
+        highest = ints[unsigned[:live].argmax()]
         return 0 <= highest < limit
 
     def _all_below(self, live: int, limit: int) -> bool:

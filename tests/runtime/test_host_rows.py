@@ -227,6 +227,14 @@ def test_one_value_for_all_rows_must_fit_too(dtype: torch.dtype, value: int, cou
     assert slot.tensor.tolist() == [0] * count
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64, torch.float32])
+def test_repeat_last_copies_the_last_live_row(dtype: torch.dtype) -> None:
+    slot = HostRows("slot", torch.full((5,), PADDING, dtype=dtype), 0)
+    slot.put(torch.tensor([1, -2]).to(dtype), 2)
+    slot.pad_repeat_last(2)
+    assert slot.tensor.tolist() == [1, -2, -2, -2, -2]
+
+
 def test_repeat_last_copies_the_last_live_slab() -> None:
     slot = rows(4, 2)
     slot.put(torch.tensor([[1, 2], [3, 4]]), 2)
@@ -266,24 +274,29 @@ def _numpy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("_numpy")
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8])
-def test_every_value_at_every_row_is_checked(dtype: torch.dtype) -> None:
-    """All rows at once, so that none hides behind its neighbours: beside the extremes, too."""
+@pytest.mark.parametrize("count", [host_rows.FEW, host_rows.FEW + 1])
+def test_every_value_at_every_row_is_checked(dtype: torch.dtype, count: int) -> None:
+    """All rows at once, so that none hides behind its neighbours: beside the extremes, too.
+
+    A table may be longer than the slot's dtype can say.
+    """
     most, least = torch.iinfo(dtype).max, torch.iinfo(dtype).min
-    for limit in (1, 5, most):
-        odd = {one for one in (least, -1, 0, limit - 1, limit, most) if least <= one <= most}
-        for value, others, at in itertools.product(odd, {0, limit - 1, most}, range(5)):
-            values = [others] * 5
+    for limit in (1, 5, most, 2 * most + 2):
+        near = {least, -1, 0, limit - 1, limit, most}
+        odd = {one for one in near if least <= one <= most}
+        for value, others, at in itertools.product(odd, odd, range(count)):
+            values = [others] * count
             values[at] = value
-            slot = HostRows("x", torch.zeros(8, dtype=dtype), 0)
-            slot.put(values, 5)
+            slot = HostRows("x", torch.zeros(count + 2, dtype=dtype), 0)
+            slot.put(values, count)
             with refused(any(not 0 <= one < limit for one in values)):
-                slot.check_index(5, limit)
+                slot.check_index(count, limit)
             with refused(any(not 0 <= one < limit for one in values)):
-                slot.check_write_index(5, limit, skips_negative=False)
+                slot.check_write_index(count, limit, skips_negative=False)
             with refused(any(one >= limit for one in values)):
-                slot.check_write_index(5, limit, skips_negative=True)
+                slot.check_write_index(count, limit, skips_negative=True)
             with refused(any(not 0 <= one <= limit for one in values)):
-                slot.check_bounded(5, limit)
+                slot.check_bounded(count, limit)
 
 
 def refused(wrong: bool) -> AbstractContextManager[object]:
