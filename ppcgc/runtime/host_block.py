@@ -195,8 +195,9 @@ class BucketHost:
         Nothing is copied when the sender wrote into this very slot. Raises SourceError.
         """
         moves = self._moves
-        if moves.has_slots and isinstance(source, Tensor) and shape[1:] == slot.shape[1:]:
-            elsewhere = source.data_ptr() != slot.data_ptr()
+        if moves.has_slots and type(source) is Tensor and shape[1:] == slot.shape[1:]:
+            dense = source.layout is torch.strided
+            elsewhere = dense and source.data_ptr() != slot.data_ptr()
             if elsewhere and moves.queue(slot, source, shape[0], name, KEPT):
                 return
         receive_rows(slot, source, shape, name)

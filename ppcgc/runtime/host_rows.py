@@ -179,7 +179,12 @@ class HostRows:
             at, nbytes = rows.data_ptr(), live * self._row_bytes
             self._bytes[:nbytes] = _MEMORY[at : at + nbytes]
             return
-        if type(rows) is not Tensor or rows.dtype is not self._dtype or not rows.is_cpu:
+        if (
+            type(rows) is not Tensor
+            or rows.dtype is not self._dtype
+            or not rows.is_cpu
+            or rows.layout is not torch.strided
+        ):
             rows = as_host_tensor(source, self._dtype, self.name, cast=cast)
         if broadcast and live <= self.tensor.shape[self._dim]:
             rows = spread_over(rows, self.tensor.narrow(self._dim, 0, live).shape)

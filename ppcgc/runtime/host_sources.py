@@ -16,6 +16,12 @@ from ppcgc.runtime.errors import AbsentSourceError, SourceError
 HostSource: TypeAlias = object  # Tensor | numpy.ndarray | Sequence[int]; numpy is optional
 
 
+def check_dense(source: Tensor, what: str) -> None:
+    """Raises SourceError for a tensor whose rows do not lie in memory one behind the other."""
+    if source.layout is not torch.strided:
+        raise SourceError(f"{what} is a {source.layout} tensor; give a dense one, `to_dense()`")
+
+
 def as_host_tensor(
     source: HostSource, dtype: torch.dtype, name: str, *, cast: bool = False
 ) -> Tensor:
@@ -38,6 +44,7 @@ def as_host_tensor(
             f"slot {name}: the source is a {type(source).__name__}; a host source is a CPU tensor, "
             "a numpy array or a sequence of ints"
         )
+    check_dense(tensor, f"slot {name}: the source")
     if tensor.device.type != "cpu":
         raise SourceError(
             f"slot {name}: the source is on {tensor.device}, the spec says `residency: host`; "

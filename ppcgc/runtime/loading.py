@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
-from ppcgc.runtime.host_sources import HostSource, as_host_tensor, spread_over
+from ppcgc.runtime.host_sources import HostSource, as_host_tensor, check_dense, spread_over
 
 
 def check_source(
@@ -28,6 +28,7 @@ def check_source(
             f"slot {name}: the source is a {type(source).__name__}, not a tensor; "
             "give a tensor, or say `residency: host`"
         )
+    check_dense(source, f"slot {name}: the source")
     if list(source.shape) != list(shape):
         raise SourceError(
             f"slot {name}: the source has shape {list(source.shape)}, "

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.errors import SourceError
+from ppcgc.runtime.host_sources import check_dense
 
 _FLOAT8 = frozenset({torch.float8_e4m3fn, torch.float8_e5m2})
 
@@ -19,6 +20,7 @@ def receive_rows(slot: Tensor, source: Tensor | None, shape: tuple[int, ...], na
     """
     if (
         type(source) is Tensor
+        and source.layout is torch.strided
         and source.data_ptr() == slot.data_ptr()
         and source.shape == shape
         and source.stride() == slot.stride()
@@ -53,6 +55,7 @@ def check_received(
     """A received tensor of exactly the live rows, for an eager step. Raises SourceError."""
     if not isinstance(source, Tensor):
         raise SourceError(f"{name}: received a {type(source).__name__}, not a tensor")
+    check_dense(source, f"{name}: the tensor received")
     if list(source.shape) != list(shape) or source.dtype != dtype or source.device != device:
         raise SourceError(
             f"{name}: received {source.dtype} {list(source.shape)} on {source.device}, the live "

@@ -7,6 +7,7 @@ from dataclasses import fields
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
+import torch
 from torch import Tensor
 
 from ppcgc.runtime.bucket import Bucket
@@ -206,8 +207,8 @@ def _touches(slots: object, source: object) -> bool:
 
 
 def _same_rows(slots: object, source: Boundary) -> Iterator[bool]:
-    """For each key that has rows, whether they are the slot's."""
+    """For each key that has rows, whether they are the slot's. What is no rows is not looked at."""
     for name in source:
         rows = getattr(source, name)
-        if rows is not None and rows.numel():
+        if isinstance(rows, Tensor) and rows.layout is torch.strided and rows.numel():
             yield rows.data_ptr() == getattr(slots, name).data_ptr()

@@ -71,6 +71,7 @@ def test_a_reset_of_rows_does_not_touch_columns() -> None:
         (torch.ones(2, dtype=torch.float64), "torch.float64, the slot is torch.float32"),
         (torch.ones(2, device="meta"), "is on meta, the stage on cpu"),
         (torch.ones(2, requires_grad=True), "requires grad"),
+        (torch.ones(2).to_sparse(), "is a torch.sparse_coo tensor; give a dense one"),
     ],
 )
 def test_a_wrong_source_is_refused_before_anything_is_written(source: Any, message: str) -> None:

@@ -66,7 +66,7 @@ def test_rows_from_elsewhere_are_copied_whoever_was_loaded(fed: Any) -> None:
     prefill, decode = fed
     one, other = toy_batch(1, 1, seed=6), toy_batch(5, seed=7)
     boundary = decode[0].run(one)
-    held = type(boundary)(**{name: getattr(boundary, name).clone() for name in boundary})
+    held = held_apart(boundary)
     prefill[1].run(other, prefill[0].run(other))
     assert right(decode, one, decode[1].run(one, held))
 
@@ -93,6 +93,22 @@ def test_one_key_in_the_slots_is_enough(fed: Any) -> None:
         decode[1].run(one, mixed)
 
 
+@pytest.mark.parametrize("how", ["run", "eager", "begin"])
+@pytest.mark.parametrize("rows", [[1.0], None, torch.ones(2, 3).to_sparse()])
+def test_a_key_that_holds_no_rows_is_refused(fed: Any, how: str, rows: Any) -> None:
+    prefill, decode = fed
+    one, other = toy_batch(1, 1, seed=10), toy_batch(5, seed=11)
+    made = decode[0].run(one)
+    first, *_ = made
+    prefill[1].run(other, prefill[0].run(other))
+    with pytest.raises(SourceError, match=f"boundary.{first}: "):
+        getattr(decode[1], how)(one, replace(held_apart(made), **{first: rows}))
+
+
+def held_apart(made: Any) -> Any:
+    return replace(made, **{name: getattr(made, name).clone() for name in made})
+
+
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_receiver_s_own_other_step_writes_over_a_fed_boundary(
@@ -101,7 +117,7 @@ def test_the_receiver_s_own_other_step_writes_over_a_fed_boundary(
     _, decode = both(toy, 2, fed=True, share=share)
     one, other = toy_batch(1, 1, seed=12), toy_batch(1, 1, seed=13)
     made = decode[0].run(other)
-    held = replace(made, **{name: getattr(made, name).clone() for name in made})
+    held = held_apart(made)
     boundary = decode[0].run(one)
     if fails:  # at its last key, with the others copied already
         *_, last = held

@@ -99,6 +99,13 @@ WRONG: list[tuple[str, Any, type[PpcgcError], str]] = [
         SourceError,
         r"slot offsets: offsets \[0, 3, 8\] must start at 0",
     ),
+    (
+        "sparse",
+        changed(ids=torch.ones(5, dtype=INT64).to_sparse()),
+        SourceError,
+        "slot ids: .*spar",
+    ),
+    ("sparse device", changed(scale=torch.ones(5).to_sparse()), SourceError, "slot scale: .*spar"),
     ("grad", changed(scale=torch.ones(5, requires_grad=True)), SourceError, "requires grad"),
 ]
 
@@ -172,6 +179,7 @@ def pair(hidden: Any, residual: Any) -> Pair:
         (pair(torch.ones(4, 3), torch.ones(3, 4)), r"\[4, 3\] on cpu, .* \[5, 3\]"),
         (pair(torch.ones(5, 3), torch.ones(5, 3)), r"boundary.residual: .*\[5, 3\].*\[3, 5\]"),
         (pair(torch.ones(5, 3).double(), torch.ones(3, 5)), "received torch.float64"),
+        (pair(torch.ones(5, 3), torch.ones(3, 5).to_sparse()), "is a torch.sparse_coo tensor"),
         (pair(None, torch.ones(3, 5)), "received a NoneType"),
         (pair(torch.ones(5, 3, device="meta"), torch.ones(3, 5)), "on meta"),
     ],
@@ -185,6 +193,25 @@ def test_a_wrong_boundary_is_refused(
     with pytest.raises(SourceError, match=message):
         getattr(last, how)(changed(), boundary)
     assert len(last.model.seen) == calls
+
+
+@pytest.mark.parametrize("how", ["run", "eager"])
+@pytest.mark.parametrize(
+    ("residual", "message"),
+    [
+        (torch.ones(3, 5).to_sparse(), "is a torch.sparse_coo tensor"),
+        (torch.ones(3, 5, requires_grad=True), "requires grad"),
+        ([1.0] * 5, "received a list"),
+        (None, "received a NoneType"),
+    ],
+)
+def test_a_wrong_tensor_in_a_boundary_of_the_family_is_refused(
+    stages: list[Any], how: str, residual: Any, message: str
+) -> None:
+    first, last = stages
+    kind = type(first.run(toy_batch(4, 4, seed=3)))
+    with pytest.raises(SourceError, match=message):
+        getattr(last, how)(changed(), kind(hidden_states=torch.ones(5, 3), residual=residual))
 
 
 def test_any_object_with_the_keys_is_a_boundary(stages: list[Any]) -> None:
