@@ -69,12 +69,12 @@ def _work(nanoseconds: int) -> None:
         pass
 
 
-def _other_stream(scenario: Scenario) -> None:
+def kernel_elsewhere(device: torch.device) -> None:
     """See Note [a kernel on another stream]."""
-    if scenario.on_gpu:
-        with torch.cuda.stream(torch.cuda.Stream(scenario.device)):  # type: ignore[no-untyped-call]  # torch's
-            torch.zeros(1, device=scenario.device)
-        scenario.sync()
+    if device.type == "cuda":
+        with torch.cuda.stream(torch.cuda.Stream(device)):  # type: ignore[no-untyped-call]  # torch's
+            torch.zeros(1, device=device)
+        torch.cuda.synchronize(device)
 
 
 def stream_ms(scenario: Scenario, step: Callable[[], object], seconds: float = 0.15) -> float:
@@ -83,7 +83,7 @@ def stream_ms(scenario: Scenario, step: Callable[[], object], seconds: float = 0
     Half as many steps go before it, so that the device's clock is what this step leaves of it, and
     not what the one measured before did.
     """
-    _other_stream(scenario)
+    kernel_elsewhere(scenario.device)
     step()
     scenario.sync()
     start = perf_counter_ns()
@@ -105,7 +105,7 @@ def device_ms(scenario: Scenario, step: Callable[[], object], repeats: int = 9) 
     """Median milliseconds on the device between two events around one step; None on a CPU."""
     if not scenario.on_gpu:
         return None
-    _other_stream(scenario)
+    kernel_elsewhere(scenario.device)
     times: list[float] = []
     for _ in range(repeats):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's
