@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -39,7 +40,7 @@ class HookState:
         self.workspace = workspace
         self.plan_seconds = 0.0  # host time of all plans; reports give it apart
         self.plans = 0
-        self._hook = hook
+        self.hook = hook
         self._device = device
         self._keys, self._loads, self._plans = (when in info.at for when in ("key", "load", "plan"))
         self._pending: deque[torch.cuda.Event] = deque()
@@ -92,9 +93,9 @@ class HookState:
     def _call(self, when: str, rows: object, *given: object) -> object:
         """The hook's own method. An error of it passes through as it is, with the place beside."""
         try:
-            return getattr(self._hook, when)(*given)
+            return getattr(self.hook, when)(*given)
         except Exception as problem:
-            kind = type(self._hook).__name__
+            kind = type(self.hook).__name__
             problem.add_note(f"in hook {self.info.name}: {kind}.{when} for {rows}")
             raise
 
@@ -120,6 +121,23 @@ class Hooks:
                 for info in table
             )
         )
+
+    @property
+    def objects(self) -> list[Any]:
+        """What the caller gave, in declared order."""
+        return [state.hook for state in self.states]
+
+    @contextmanager
+    def replaced(self, objects: Sequence[Any] | None) -> Iterator[None]:
+        """Inside the block these objects are called instead; None: the caller's own."""
+        before = self.objects
+        for state, hook in zip(self.states, objects or before, strict=True):
+            state.hook = hook
+        try:
+            yield
+        finally:
+            for state, hook in zip(self.states, before, strict=True):
+                state.hook = hook
 
     def rows_for_capture(self, hook: str, slot: str, live: object) -> object:
         """What one hook gives for a slot while capturing."""

@@ -48,8 +48,12 @@ def build(
     device: str = "cpu",
     dims: Any = None,
     backend: Any = None,
+    spare: int = 0,
 ) -> list[Any]:
-    """The runners of all stages, not captured. ``models`` replaces the model of each stage."""
+    """The runners of all stages, not captured. ``models`` replaces the model of each stage.
+
+    ``spare`` tensors of the state lie behind the one that the model has.
+    """
     made = family()
     dims = dims or made.Dims.from_config(CONFIG, kv_rows=KV_ROWS, context=CONTEXT)
     plain = ToyPrefill if runner == "prefill" else ToyDecode
@@ -66,7 +70,7 @@ def build(
                 model=model,
                 layers=made.stage_layers(dims, stage=number, of=stages),
                 dims=dims,
-                state=made.State(kv=[kv]),
+                state=made.State(kv=[kv, *(torch.zeros_like(kv) for _ in range(spare))]),
                 dtype=torch.float32,
                 backend=backend,
             )

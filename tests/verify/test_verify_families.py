@@ -25,8 +25,13 @@ FULL = os.environ.get("PPCGC_VERIFY_FAMILIES") == "full"
 
 # what cannot be checked, and why, as the report says it
 NO_OFFSETS = "in 1 of 2 buckets requests were not told apart: no offsets tell whose rows are whose"
+IN_ORDER = "requests were left in their order"
+AUTHORS = f"{IN_ORDER}: hooks and callers may read of the batch what no slot names"
+EMBEDS = "not read again: inputs_embeds (live rows, its source is caller)"
 UNREAD = {
-    "qwen3_vl": {"not read again: inputs_embeds (live rows, its source is caller)"},
+    "llama_flashinfer": {AUTHORS},
+    "qwen3_vl": {AUTHORS, f"{EMBEDS}; {AUTHORS}"},
+    "sglang_decode": {f"{IN_ORDER}: slot encoder_lens may hold numbers of rows"},
     "sglang_prefill": {
         NO_OFFSETS,
         f"not read again: input_embeds (live rows, its source is caller); {NO_OFFSETS}",

@@ -159,6 +159,6 @@ def test_an_error_of_a_hook_says_which_hook_it_was(tmp_path: Path) -> None:
             super().plan(made, slots, batch, live)
 
     runner = built(tmp_path)
-    runner.hook_calls.states[1]._hook = Failing()
+    runner.hook_calls.states[1].hook = Failing()
     found = verify(subject(runner), checks=["loading"])["loading"]
     assert "in hook planner: Failing.plan for" in str(found)

@@ -115,7 +115,8 @@ def _wanted(runner: Any, padded: Any) -> Iterator[Any]:
     fullest = runner.buckets[padded][: len(rows)]
     fewest = (_below(runner, at, most) + 1 for at, most in enumerate(rows))
     single = (1,) * len(rows)
-    for sizes in (several, fullest, fewest, single, *product(*map(_sizes, rows))):
+    parts = _in_proportion(rows)
+    for sizes in (several, fullest, *parts, fewest, single, *product(*map(_sizes, rows))):
         live = with_group_counts(runner, kind(*sizes, *scalars))
         try:
             chosen = runner.choose(live).padded
@@ -123,6 +124,14 @@ def _wanted(runner: Any, padded: Any) -> Iterator[Any]:
             continue
         if chosen == padded:
             yield live
+
+
+def _in_proportion(rows: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Fewer rows of each axis, and as large a part of the others: `equals: 4 * requests`."""
+    for leader in rows:
+        for fewer in dict.fromkeys((leader - 1, min(3, leader - 1), 1)):
+            if 0 < fewer < leader and all(most * fewer % leader == 0 for most in rows):
+                yield tuple(most * fewer // leader for most in rows)
 
 
 def _below(runner: Any, at: int, size: int) -> int:

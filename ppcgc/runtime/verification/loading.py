@@ -23,7 +23,8 @@ from ppcgc.runtime.verification.comparing import (
 )
 from ppcgc.runtime.verification.neighbours import neighbour_findings
 from ppcgc.runtime.verification.poison import POISON_BYTE, poison_bytes
-from ppcgc.runtime.verification.session import Outcome, Session
+from ppcgc.runtime.verification.reordering import reordering_findings
+from ppcgc.runtime.verification.session import Outcome, Session, holds_numbers
 from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
 from ppcgc.runtime.verification.stages import StageUnderTest, state_name
 from ppcgc.runtime.verification.verdicts import Finding
@@ -35,6 +36,7 @@ def check(session: Session) -> Outcome:
     findings: list[Finding] = []
     loads, slots = 0, 0
     unread: dict[str, str] = {}
+    written: dict[int, set[str]] = {}  # tensors of the state, by stage
     for stage, case in session.each("loading"):
         _poison(stage, case)
         before = {name: tensor.clone() for name, tensor in stage.state.items()}
@@ -50,12 +52,22 @@ def check(session: Session) -> Outcome:
         found += _count_findings(stage, case)
         if not found:  # else a wrong index could end the process
             found += _step_findings(stage, case, step, before)
+            written.setdefault(stage.number, set()).update(_changed(before, stage.state))
         if not found:
             found += written_findings(stage, case, unread)
         findings += found
     left_out = ""
     if not findings:
+        findings = [
+            finding
+            for stage in session.stages
+            for finding in _never_written(stage, written.get(stage.number, set()))
+        ]
+    if not findings:
         findings, left_out = neighbour_findings(session)
+    if not findings:
+        findings, in_order = reordering_findings(session)
+        left_out = "; ".join(filter(None, (left_out, in_order)))
     reasons = (f"{name} ({why})" for name, why in sorted(unread.items()))
     skipped = f"; not read again: {', '.join(reasons)}" if unread else ""
     skipped += f"; {left_out}" if left_out else ""
@@ -229,6 +241,33 @@ def _write_findings(
                 what=f"rows {listed(sorted(missed))} of live tokens were not "
                 f"written{_written_by(stage, case, state)}",
                 mend="write every live row of the write index",
+            )
+
+
+def _changed(before: dict[str, Tensor], after: dict[str, Tensor]) -> set[str]:
+    """The tensors whose bytes a step changed."""
+    return {name for name, tensor in before.items() if not same_bits(tensor, after[name])}
+
+
+def _never_written(stage: StageUnderTest, written: set[str]) -> Iterator[Finding]:
+    """Tensors of a state, one for each layer of the stage, that no step wrote.
+
+    A state that has tensors of other layers too, or of some layers alone, does not tell.
+    """
+    layers = stage.runner.layers
+    for state in sorted({state_name(name) for name in stage.state}):
+        mine = [name for name in stage.state if state_name(name) == state]
+        numbers = all(holds_numbers(stage.state[name]) for name in mine)  # else noise is not in it
+        left = [name for name in mine if name not in written]
+        if not numbers or not stage.names_rows(state) or len(mine) != layers.end - layers.start:
+            continue
+        if left and len(left) < len(mine):
+            yield Finding(
+                where=str(stage),
+                subject=", ".join(left),
+                what=f"no step wrote it; {listed(sorted(set(mine) - set(left)))} were written",
+                mend="let each layer write the tensor of its own place in the state, or leave out "
+                "of the state what no layer of the stage writes",
             )
 
 

@@ -109,10 +109,11 @@ def _of_case(
     """Of each of these requests: other content, then other values in its rows of the state."""
     plain, states = session.through(case), _states(session)
     for number in numbers:
-        changed = _with_other_rows(session, case, content, requests, number)
-        other = session.through(changed)
-        if all(map(_same, plain[1], other[1])):
+        words = _with_other_rows(case, {content: requests.content}, requests, number)
+        if all(map(_same, plain[1], session.through(words)[1])):
             tried.unread.add(content)
+        axes = _floats(session, case, requests) | {content: requests.content}
+        other = session.through(_with_other_rows(case, axes, requests, number))
         found = list(_written_elsewhere(session, plain[0], states, requests, number))
         found += _differences(session, plain, other, requests, number)
         if found:
@@ -130,21 +131,24 @@ def _same(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> bool:
     return all(same_bits(tensor, right[name]) for name, tensor in left.items())
 
 
-def _with_other_rows(
-    session: Session, case: Case, content: str, requests: Requests, number: int
-) -> Case:
-    """Other values of the content in the rows of one request, and of each float that has rows."""
-    axes = {content: requests.content}
+def _with_other_rows(case: Case, axes: Mapping[str, str], requests: Requests, number: int) -> Case:
+    """Other values in the rows of one request, of each of these paths of the batch."""
+    for path, axis in axes.items():
+        given = at_path(case.batch, path)
+        case = case.changed(path, _other_content(given, requests.rows[axis][number]))
+    return case
+
+
+def _floats(session: Session, case: Case, requests: Requests) -> dict[str, str]:
+    """The axis of each float of the batch that has rows: it is content as well."""
+    axes: dict[str, str] = {}
     for stage in session.stages:
         for info in stage.table:
             value = None if info.batch is None else at_path(case.batch, info.batch)
             is_data = info.role is Role.DATA and by_row(info, requests)
             if info.batch and is_data and _is_float(value):
                 axes.setdefault(info.batch, info.axes[0])
-    for path, axis in axes.items():
-        given = at_path(case.batch, path)
-        case = case.changed(path, _other_content(given, requests.rows[axis][number]))
-    return case
+    return axes
 
 
 def _is_float(value: Any) -> bool:

@@ -116,8 +116,9 @@ def _apart(stage: StageUnderTest, case: Case, subject: str, how: str) -> Finding
         where=stage.where(case),
         subject=subject,
         what=f"the padded step is not the live one: {how}",
-        mend="padded rows or the padded size reach live rows: mask by the live counts in the "
-        "model, not by shapes",
+        mend="where `padding` fails too, mask by the live counts in the model, not by shapes; else "
+        "look for what is kept from one step to the next (a plan, a value by size), or for a row "
+        "that another request's counts decide",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ppcgc.runtime.addresses import model_tensors
+from ppcgc.runtime.addresses import model_tensors, owner_of
 from ppcgc.runtime.backends.model_line import ModelLine, line_of_call
 from ppcgc.runtime.capturing import label
 from ppcgc.runtime.slot_info import SlotInfo
@@ -52,7 +52,7 @@ def _attributes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
     stage.begin(case)
     before = attributes_of(stage.runner.model)
     tensors = {name for name, _ in model_tensors(stage.runner.model)}
-    with attributes_watched() as lines:
+    with attributes_watched(stage.runner.model) as lines:
         stage.run_body(case)
     for name in _new_tensors(stage, tensors):
         yield _registered(stage.where(case), name)
@@ -61,8 +61,8 @@ def _attributes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
         for name, value in held.items():
             old = before.get(module, {}).get(name, _ABSENT)
             path = ".".join(part for part in (module, name) if part)
-            line = lines.get((name, id(value)), lines.get(name))
-            if not _same(old, value) or name in lines:
+            line = lines.get((module, name))
+            if not _same(old, value) or line is not None:
                 yield Finding(
                     where=stage.where(case),
                     subject=f"attribute {path}",
@@ -112,13 +112,17 @@ def _from_to(old: object, new: object) -> str:
 
 
 @contextmanager
-def attributes_watched() -> Iterator[dict[Any, ModelLine]]:
-    """Lines of the model that set an attribute of a module, by attribute."""
-    lines: dict[Any, ModelLine] = {}
+def attributes_watched(model: Any) -> Iterator[dict[tuple[str, str], ModelLine]]:
+    """Lines of the model that set an attribute of a module, by module and attribute."""
+    lines: dict[tuple[str, str], ModelLine] = {}
+    owner = owner_of(model)
+    modules = owner.named_modules() if isinstance(owner, nn.Module) else ()
+    paths = {id(module): path for path, module in modules}
     own = nn.Module.__setattr__
 
     def note(self: nn.Module, name: str, value: Any) -> None:
-        lines[name] = line_of_call()
+        if id(self) in paths:
+            lines[paths[id(self)], name] = line_of_call()
         own(self, name, value)
 
     nn.Module.__setattr__ = note  # type: ignore[method-assign]  # put back below
@@ -152,6 +156,7 @@ def _replay_writes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
     """Immutable slots and undeclared buffers whose bytes a replay changed, by whatever kernel."""
     step = stage.begin(case)
     slots: list[tuple[SlotInfo, Tensor, Tensor]] = []
+    received = [(key, rows, rows.clone()) for key, rows in stage.received(case)]
 
     def note() -> None:  # not before: the step itself pads what hooks and the caller wrote
         slots.extend((info, tensor, tensor.clone()) for info, tensor in stage.slots(case))
@@ -171,6 +176,17 @@ def _replay_writes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
                 what=f"a replay changed rows {listed(changed_rows(before, tensor))} of it",
                 mend="declare the slot `mutable: true`, or work on a copy",
             )
+    for key, rows, before in received:
+        if not stage.subject.boundary_in_place and not same_bits(before, rows):
+            yield Finding(
+                where=stage.where(case),
+                subject=f"boundary.{key}",
+                what=f"a replay changed rows {listed(changed_rows(before, rows))} of what it had "
+                f"received{_last_write(stage, case, key)}",
+                mend="work on a copy: in place it changes the sender's tensor, and a second step "
+                "with it gives other numbers. Where a fused kernel has to, say "
+                "Subject(boundary_in_place=True) and give each boundary to one step",
+            )
     for name, tensor, before in buffers:
         if not same_bits(before, tensor):
             yield Finding(
@@ -179,6 +195,19 @@ def _replay_writes(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
                 what="a replay changed it: each replay moves it on",
                 mend="declare it as state, or keep the count in the caller",
             )
+
+
+def _last_write(stage: StageUnderTest, case: Case, key: str) -> str:
+    """Who wrote a received key last; its padded rows are reset before the model has it."""
+    stage.restore()
+    stage.begin(case)
+    memory = MemoryMap(stage, case)
+    last = ""
+    for read in stage.watched(case).reads:
+        region = memory.find(read.address, read.address + read.nbytes)
+        if read.written and region is not None and (region.kind, region.name) == ("boundary", key):
+            last = f"; last by {read.op}"
+    return last
 
 
 def _is_state(buffer: Tensor, stage: StageUnderTest) -> bool:
@@ -197,8 +226,18 @@ def _warm_up(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
     runner.load_for_capture(bucket)
     runner.backend.warm_up(runner.body(bucket))
     for name, tensor in stage.state.items():
-        reserved = stage.reserved_rows(case, state_name(name))
+        state = state_name(name)
+        reserved = stage.reserved_rows(case, state)
         rows = [row for row in changed_rows(before[name], tensor) if row not in reserved]
+        if rows and not stage.names_rows(state):
+            yield Finding(
+                where=label(runner, bucket),
+                subject=f"state {state}",
+                what=f"it is written, rows {listed(rows)} at warm-up, and no slot names its rows",
+                mend=f"give the slot that names them `role: write_index, of: state.{state}`; a "
+                "second slot of the same source where it names another state's rows too",
+            )
+            return
         if rows:
             yield Finding(
                 where=label(runner, bucket),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,7 @@ class StageUnderTest:
         self.state: dict[str, Tensor] = dict(state_tensors(runner))
         self._baseline: dict[str, Tensor] = {}
         self._first: Callable[[], None] = _nothing  # see ``before_replay``
+        self._unused_hooks = unused(runner.hook_calls.objects)
 
     def __str__(self) -> str:
         return f"{self.runner.family}.{self.runner.runner} stage {self.number}"
@@ -65,6 +67,14 @@ class StageUnderTest:
         """The received keys of a case's bucket, padded rows included."""
         return tensors_of(self.runner.table[case.padded].boundary)
 
+    def received(self, case: Case) -> Iterator[tuple[str, Tensor]]:
+        """The live rows of the received keys, where the bucket has them."""
+        incoming = tensors_of(case.incoming[self.number])
+        for key, tensor in self.boundary(case).items():
+            for dim, rows in enumerate(incoming[key].shape):
+                tensor = tensor.narrow(dim, 0, rows)
+            yield key, tensor
+
     def output_axes(self, case: Case) -> dict[str, tuple[str, int]]:
         """The axis and the dimension that a trim cuts, by output; none for one without an axis."""
         runner, bucket = self.runner, self.runner.table[case.padded]
@@ -78,6 +88,10 @@ class StageUnderTest:
                     if size != less:
                         found.setdefault(name, (axis, dim))
         return found
+
+    def unused_hooks(self) -> list[object]:
+        """The runner's hooks as they were before the first step."""
+        return unused(self._unused_hooks)
 
     # ------------------------------------------------------------ memory
 
@@ -241,6 +255,10 @@ class StageUnderTest:
             nobodys |= self._nobodys(info, case)
         return (live - nobodys, padding | nobodys) if known else None
 
+    def names_rows(self, state: str) -> bool:
+        """Whether a slot says which rows of a state a step writes."""
+        return any(info.of_state == state and info.role is Role.WRITE_INDEX for info in self.table)
+
     def _nobodys(self, info: SlotInfo, case: Case) -> set[int]:
         """Rows that constant padding of a write index and its captures name."""
         fills = self.runner.inputs.capture_fills(case.padded)
@@ -267,6 +285,19 @@ class _Behind:
 
 def _nothing() -> None:
     return None
+
+
+def unused(hooks: Sequence[object]) -> list[object]:
+    """Hooks that remember what these do now, in attributes and containers of their own.
+
+    Whatever else they hold is the same object: an engine's tables, a buffer that a graph reads.
+    """
+    copies = [copy(hook) for hook in hooks]
+    for one in copies:
+        for name, value in getattr(one, "__dict__", {}).items():
+            if isinstance(value, list | dict | set):
+                one.__dict__[name] = copy(value)
+    return copies
 
 
 def state_name(tensor: str) -> str:

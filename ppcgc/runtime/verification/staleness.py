@@ -10,6 +10,7 @@ from ppcgc.runtime.collecting import garbage_held
 from ppcgc.runtime.errors import PpcgcError
 from ppcgc.runtime.verification.cases import Case, another, at_path
 from ppcgc.runtime.verification.comparing import differing
+from ppcgc.runtime.verification.plans import plan_findings
 from ppcgc.runtime.verification.recapturing import attributes_reset, capture_in_order
 from ppcgc.runtime.verification.session import Outcome, Session
 from ppcgc.runtime.verification.stages import Result, StageUnderTest
@@ -24,6 +25,7 @@ def check(session: Session) -> Outcome:
     for stage, case in session.one_a_bucket("staleness"):
         findings += _after_others(session, stage, case)
         findings += _absent(stage, case)
+        findings += plan_findings(session, stage, case)
         steps += 1
     orders = 0
     if not session.quick:
@@ -88,8 +90,8 @@ def _absent(stage: StageUnderTest, case: Case) -> Iterator[Finding]:
             continue  # refused, or an eager step that the model refuses
         except (AttributeError, TypeError, RuntimeError):
             continue
-        if stage.runner.last_step.choice.padded is None:
-            continue
+        if stage.runner.last_step.choice.padded != case.padded:
+            continue  # eager, or a graph of its own: `absent: key`
         subject = f"slot {info.name} ({info.line})"
         if info.absent is None and not _shared(stage, info.batch):
             yield Finding(

@@ -32,6 +32,10 @@ class Subject:
     ``unsplit`` is the runner of the whole model in one stage, with weights of its own or shared,
     and with state tensors like those of the stages one after another.
 
+    ``boundary_in_place`` says that a forward may write what it received, as fused kernels do; each
+    boundary is good for one step then. ``ordered`` says that the order of a batch's requests means
+    something (decodes first), so that they cannot change places.
+
     ``tolerance`` is the largest difference allowed between the padded and the live shape,
     relative to the largest value; None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is
     for kernels that group rows (experts), where other rows' values change the last bits.
@@ -46,6 +50,8 @@ class Subject:
     unsplit: Any = None
     tolerance: float | None = None
     padding_tolerance: float = 0.0
+    boundary_in_place: bool = False
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         self._check_kinds()
