@@ -51,7 +51,7 @@ class Pipeline:
         dims = llama_hf.Dims.from_config(model.config, kv_rows=kv_rows, context=context)
         layers = [llama_hf.stage_layers(dims, stage=i, of=stages) for i in range(stages)]
         made = cls(prefill=[], decode=[])
-        parts = split(model, [(owned.start, owned.end) for owned in layers])
+        parts = split(model, [(owned.start, owned.end) for owned in layers], longest=context)
         for i, (part, owned) in enumerate(zip(parts, layers, strict=True)):
             pool = part.new_pool(kv_rows)
             common: dict[str, Any] = {

@@ -97,6 +97,7 @@ def open_stage(weights: Weights, device: torch.device, transport: str | None) ->
         weights.some(names),
         dtype=torch.float32,
         device=device,
+        longest=CONTEXT,
     )
     pool = stage.new_pool(KV_ROWS)
     common: dict[str, Any] = {

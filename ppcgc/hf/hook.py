@@ -50,9 +50,12 @@ def _attend(
     sliding_window: int | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
-    **_ignored: Any,  # position_ids and what the caller of the model gave besides
+    **others: Any,
 ) -> tuple[Tensor, None]:
-    """As transformers calls it: query [1, heads, tokens, dim], result [1, tokens, heads, dim]."""
+    """As transformers calls it: query [1, heads, tokens, dim], result [1, tokens, heads, dim].
+
+    Raises BuildError for what would change the result and is not known here.
+    """
     attention = _current.get()
     if attention is None or attention_mask is not None or query.shape[0] != 1:
         raise BuildError(
@@ -60,6 +63,13 @@ def _attend(
             f"a stage's forward; got {query.shape[0]} rows, "
             f"{'no mask' if attention_mask is None else 'a mask'}, "
             f"{'outside of a stage' if attention is None else 'inside a stage'}"
+        )
+    unknown = sorted(name for name, given in others.items() if _changes_scores(name, given))
+    if unknown:
+        raise BuildError(
+            f"attention {ATTENTION_NAME!r}: {type(module).__name__} gives {', '.join(unknown)}, "
+            "which change what it attends to and which a stage does not know; the family cannot "
+            "be a stage"
         )
     scoring = Scoring(
         scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
@@ -76,6 +86,12 @@ def _attend(
         scoring,
     )
     return out[None], None
+
+
+def _changes_scores(name: str, given: object) -> bool:
+    """Whether an argument besides is a tensor (a bias, a selection); flags of the call are not."""
+    several = given if isinstance(given, list | tuple) else (given,)
+    return name != "position_ids" and any(isinstance(one, Tensor) for one in several)
 
 
 AttentionInterface.register(ATTENTION_NAME, _attend)

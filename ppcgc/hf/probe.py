@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from ppcgc.hf.attention import PrefillAttention
-from ppcgc.hf.stage import HFStage, split
+from ppcgc.hf.attention import DecodeAttention, PrefillAttention
+from ppcgc.hf.kv import KVPool
+from ppcgc.hf.stage import HFStage, positions_limit, split
 
 # lengths of the packed prompts, and rows that no prompt owns
 PROMPTS = (9, 1, 14)
@@ -33,6 +34,7 @@ SMALL = {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "head_dim": 16,
+    "rotary_dim": 8,
     "vocab_size": 128,
     "max_position_embeddings": 256,
     "sliding_window": 6,
@@ -56,14 +58,16 @@ class ProbeResult:
     """What the probe of a family found.
 
     Errors are the largest absolute differences of logits, in the unit of ``logit_scale`` (the
-    largest absolute logit): two stages against one, and one stage on packed prompts against the
-    model itself on one prompt at a time. Both are infinite where the probe could not run.
+    largest absolute logit): two stages against one, one stage on packed prompts against the model
+    itself on one prompt at a time, and a token more for each over the cache against the same. All
+    are infinite where the probe could not run.
     """
 
     family: str
     splits: bool
     split_error: float
     packing_error: float
+    decode_error: float
     logit_scale: float
     reason: str
 
@@ -84,36 +88,53 @@ def probe(config: Any, *, tolerance: float = 1e-3, seed: int = 0) -> ProbeResult
             shrink(config), attn_implementation="eager", dtype=torch.float32
         ).eval()
         randomize(model, seed=seed)
-        return _compare(family, model, tolerance)
     except Exception as error:  # what third-party code raises is what the probe reports
-        infinite = float("inf")
-        return ProbeResult(
-            family=family,
-            splits=False,
-            split_error=infinite,
-            packing_error=infinite,
-            logit_scale=0.0,
-            reason=f"a small model of it does not run as stages ({type(error).__name__}: {error})",
+        return _failed(
+            family,
+            f"no small model of it could be made, which tells nothing of the family: give a config "
+            f"with consistent small sizes ({type(error).__name__}: {error})",
         )
+    try:
+        return _compare(family, model, tolerance)
+    except Exception as error:  # the same
+        what = f"{type(error).__name__}: {error}"
+        return _failed(family, f"a small model of it does not run as stages ({what})")
+
+
+def _failed(family: str, reason: str) -> ProbeResult:
+    infinite = float("inf")
+    return ProbeResult(
+        family=family,
+        splits=False,
+        split_error=infinite,
+        packing_error=infinite,
+        decode_error=infinite,
+        logit_scale=0.0,
+        reason=reason,
+    )
 
 
 def shrink(config: Any) -> Any:
     """The config with small sizes; everything that is not a size stays as it is."""
     values = config.to_dict()
-    grouped = values.get("num_key_value_heads") not in (None, values.get("num_attention_heads"))
+    own = {name: config.attribute_map.get(name, name) for name in SMALL}
+    heads, groups = own["num_attention_heads"], own["num_key_value_heads"]
+    vocab = values.get(own["vocab_size"])
+    grouped = values.get(groups) not in (None, values.get(heads))
     for name, size in SMALL.items():
-        if isinstance(values.get(name), int):
-            values[name] = min(values[name], size)
-    if not grouped:
-        values["num_key_value_heads"] = values["num_attention_heads"]
+        if isinstance(values.get(own[name]), int):
+            values[own[name]] = min(values[own[name]], size)
+    if not grouped and heads in values:
+        values[groups] = values[heads]
     if isinstance(values.get("qk_rope_head_dim"), int):  # MLA: two widths that follow from others
         values["head_dim"] = values["qk_rope_head_dim"]
         values["qk_head_dim"] = values["qk_nope_head_dim"] + values["qk_rope_head_dim"]
     for name in PER_LAYER:
         if isinstance(values.get(name), list):
-            values[name] = values[name][: values["num_hidden_layers"]]
+            values[name] = values[name][: values[own["num_hidden_layers"]]]
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
-        values[name] = None  # may lie outside of the small vocabulary
+        if values.get(name) is not None and vocab != values.get(own["vocab_size"]):
+            values[name] = 0  # its own may lie outside of the small vocabulary
     return type(config)(**values)
 
 
@@ -160,20 +181,29 @@ def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
     live = sum(PROMPTS)
     alone = torch.cat([model(input_ids=prompt[None]).logits[0] for prompt in prompts])
     batch = _pack(prompts)
-    one = _run(split(model, [(0, layers)]), batch).logits[:live]
-    handed = _run(split(model, [(0, layers // 2), (layers // 2, layers)]), batch)
+    longest = max(PROMPTS) + 1
+    (whole,) = split(model, [(0, layers)], longest=longest)
+    pool = whole.new_pool(_rows(batch))
+    one = _run([whole], batch, [pool]).logits[:live]
+    decode_error = _decode_error(model, whole, pool, prompts, generator)
+    halves = split(model, [(0, layers // 2), (layers // 2, layers)], longest=longest)
+    handed = _run(halves, batch, [half.new_pool(_rows(batch)) for half in halves])
     split_error = (handed.logits[:live] - one).abs().max().item()
     packing_error = (one - alone).abs().max().item()
     scale = alone.abs().max().item()
+    most = positions_limit(model.config)
     limit = tolerance * scale
-    splits = split_error <= limit and packing_error <= limit  # false for NaN as well
+    errors = (split_error, packing_error, decode_error)
+    splits = all(error <= limit for error in errors)  # false for NaN as well
     return ProbeResult(
         family=family,
         splits=splits,
         split_error=split_error,
         packing_error=packing_error,
+        decode_error=decode_error,
         logit_scale=scale,
-        reason=_reason(splits, split_error, packing_error, scale, limit, handed.entry_factor),
+        reason=_reason(errors, scale, limit, handed.entry_factor)
+        + ("" if most is None else f"; no request may go past {most} positions (longrope)"),
     )
 
 
@@ -185,8 +215,45 @@ class _Run:
     entry_factor: float
 
 
-def _run(stages: Sequence[HFStage], batch: _Packed) -> _Run:
-    rows = len(batch.input_ids) + 1
+def _rows(batch: _Packed) -> int:
+    """Rows of a pool: row 0 of nobody, one for each token, one more for each prompt's next."""
+    return 1 + len(batch.input_ids) + len(PROMPTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Next:
+    """One token more for each prompt."""
+
+    slot_mapping: Tensor
+    slot_table: Tensor
+    seq_lens: Tensor
+
+
+def _decode_error(
+    model: Any, stage: HFStage, pool: KVPool, prompts: Sequence[Tensor], generator: torch.Generator
+) -> float:
+    """A decode step over what the prefill wrote, against the model on each prompt alone."""
+    most = int(torch.cat(list(prompts)).max())
+    tokens = torch.randint(1, 1 + most, (len(prompts),), generator=generator)
+    lengths = torch.tensor([1 + len(prompt) for prompt in prompts])
+    rows = 1 + sum(map(len, prompts)) + torch.arange(len(prompts))
+    table = torch.zeros(len(prompts), int(lengths.max()), dtype=torch.int64)
+    first = 1
+    for number, prompt in enumerate(prompts):
+        table[number, : len(prompt)] = torch.arange(first, first + len(prompt))
+        table[number, len(prompt)] = rows[number]
+        first += len(prompt)
+    view = _Next(slot_mapping=rows, slot_table=table, seq_lens=lengths.to(torch.int32))
+    attention = DecodeAttention(view, pool)
+    logits = stage(input_ids=tokens, positions=lengths - 1, attention=attention)
+    longer = [
+        torch.cat([prompt, token[None]]) for prompt, token in zip(prompts, tokens, strict=True)
+    ]
+    alone = torch.stack([model(input_ids=prompt[None]).logits[0, -1] for prompt in longer])
+    return float((logits - alone).abs().max())
+
+
+def _run(stages: Sequence[HFStage], batch: _Packed, pools: Sequence[KVPool]) -> _Run:
     entered: list[Tensor] = []
     last = stages[-1]
     layers = getattr(last.model.base_model, last.plan.layers)
@@ -195,13 +262,13 @@ def _run(stages: Sequence[HFStage], batch: _Packed) -> _Run:
         lambda _module, inputs: entered.append(inputs[0][0])
     )
     hidden: Tensor | None = None
-    for stage in stages:
+    for stage, pool in zip(stages, pools, strict=True):
         handed = hidden
         hidden = stage(
             input_ids=batch.input_ids,
             inputs_embeds=handed,
             positions=batch.positions,
-            attention=PrefillAttention(batch, stage.new_pool(rows)),
+            attention=PrefillAttention(batch, pool),
         )
     hook.remove()
     assert hidden is not None  # there is at least one stage
@@ -209,15 +276,10 @@ def _run(stages: Sequence[HFStage], batch: _Packed) -> _Run:
     return _Run(logits=hidden, entry_factor=factor)
 
 
-def _reason(
-    splits: bool,
-    split_error: float,
-    packing_error: float,
-    scale: float,
-    limit: float,
-    factor: float,
-) -> str:
-    if splits:
+def _reason(errors: tuple[float, float, float], scale: float, limit: float, factor: float) -> str:
+    """What the errors of cutting, packing and decoding say."""
+    split_error, packing_error, decode_error = errors
+    if all(error <= limit for error in errors):
         return f"two stages differ from one by {split_error:.1e}, logits reach {scale:.1f}"
     if abs(factor - 1) > 1e-3:
         return (
@@ -227,7 +289,12 @@ def _reason(
         )
     if not split_error <= limit:
         return f"two stages differ from one by {split_error:.2g}, logits reach {scale:.1f}"
+    if not packing_error <= limit:
+        return (
+            f"packed prompts differ from prompts alone by {packing_error:.2g}, logits reach "
+            f"{scale:.1f}: something mixes rows outside of the attention hook"
+        )
     return (
-        f"packed prompts differ from prompts alone by {packing_error:.2g}, logits reach "
-        f"{scale:.1f}: something mixes rows outside of the attention hook"
+        f"a decode step over the cache differs from prompts alone by {decode_error:.2g}, logits "
+        f"reach {scale:.1f}: something of a token is kept that is not its keys and values"
     )

@@ -16,6 +16,8 @@ with another attention re-routes the first. Each stage has a deep copy.
 from __future__ import annotations
 
 import copy
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,8 +47,11 @@ class HFStage(LayerStage):
     Make runners' modules from it with :mod:`ppcgc.hf.runners`; they share its weights.
     """
 
-    def __init__(self, model: Any, plan: PipelinePlan, start: int, end: int) -> None:
+    def __init__(
+        self, model: Any, plan: PipelinePlan, start: int, end: int, dtype: torch.dtype
+    ) -> None:
         super().__init__(start, end, plan.layer_count)
+        self.dtype = dtype  # what is computed in; some weights may be wider
         self.hidden_size: int = model.config.get_text_config().hidden_size
         self.model, self.plan = model, plan
 
@@ -91,25 +96,47 @@ class HFStage(LayerStage):
         Sliding layers have ``sliding_rows`` rows where that is given. Raises BuildError where a
         layer of the stage never attends (linear attention, say).
         """
-        weight = next(self.parameters())
         shapes = self.kv_shapes()
         fewer = self.sliding_layers if sliding_rows is not None else frozenset()
         return allocate(
             shapes,
             layers=self.layer_count,
             rows={i: sliding_rows if sliding_rows and i in fewer else rows for i in shapes},
-            dtype=weight.dtype,
-            device=weight.device,
+            dtype=self.dtype,
+            device=next(self.parameters()).device,
         )
 
     def kv_shapes(self) -> dict[int, KVShape]:
-        """What each owned layer keeps of a token: asked of the layers, by running one token."""
-        weight = next(self.parameters())
-        position = torch.zeros(1, dtype=torch.int64, device=weight.device)
-        embeds = torch.zeros(1, self.hidden_size, dtype=weight.dtype, device=weight.device)
+        """What each owned layer keeps of a token: asked of the layers, by running one token.
+
+        Raises BuildError where the family cannot be a stage, as far as one token tells.
+        """
+        device = next(self.parameters()).device
+        position = torch.zeros(1, dtype=torch.int64, device=device)
+        embeds = torch.zeros(1, self.hidden_size, dtype=self.dtype, device=device)
         recorder = _ShapeRecorder()
-        with torch.no_grad():
-            self(input_ids=position, inputs_embeds=embeds, positions=position, attention=recorder)
+        try:
+            with torch.no_grad():
+                self(
+                    input_ids=position,
+                    inputs_embeds=embeds,
+                    positions=position,
+                    attention=recorder,
+                )
+        except BuildError:
+            raise
+        except Exception as problem:  # of the family's own code
+            raise BuildError(
+                f"{type(self.model).__name__}: its forward does not run on layers "
+                f"[{self.start_layer}, {self.end_layer}) alone ({type(problem).__name__}: "
+                f"{problem}), so the family cannot be cut there"
+            ) from problem
+        twice = sorted(layer for layer, calls in recorder.calls.items() if calls > 1)
+        if twice:
+            raise BuildError(
+                f"{type(self.model).__name__}: layers {twice} attend more than once in a forward, "
+                "and a cache holds the keys and values of one; the family cannot be a stage"
+            )
         silent = sorted(set(range(self.start_layer, self.end_layer)) - recorder.shapes.keys())
         if silent:
             raise BuildError(
@@ -134,10 +161,12 @@ class _ShapeRecorder:
 
     def __init__(self) -> None:
         self.shapes: dict[int, KVShape] = {}
+        self.calls: Counter[int] = Counter()
 
     def attend(
         self, layer_id: int, query: Tensor, keys: Tensor, values: Tensor, scoring: Scoring
     ) -> Tensor:
+        self.calls[layer_id] += 1
         self.shapes[layer_id] = KVShape(
             heads=keys.shape[1], key_dim=keys.shape[2], value_dim=values.shape[2]
         )
@@ -147,13 +176,18 @@ class _ShapeRecorder:
 # ---------------------------------------------------------------- making stages
 
 
-def split(model: Any, ranges: Sequence[tuple[int, int]]) -> list[HFStage]:
+def split(
+    model: Any, ranges: Sequence[tuple[int, int]], *, longest: int | None = None
+) -> list[HFStage]:
     """Stages of ``model``, one for each half open range, sharing its weights.
 
-    The model itself is not changed and stays usable. Raises LayerError where the ranges do not
-    cover its layers in order, BuildError where its family has no pipeline plan.
+    ``longest`` is how many positions the longest request will have, for families that ask: see
+    :func:`check_positions`. The model itself is not changed and stays usable. Raises LayerError
+    where the ranges do not cover its layers in order, BuildError where its family has no pipeline
+    plan.
     """
     check_ranges(ranges, read_plan(model).layer_count)
+    check_positions(model.config, longest)
     tensors = model.state_dict()
     buffers = dict(model.named_buffers())
     stages = []
@@ -174,20 +208,77 @@ def build_stage(
     *,
     dtype: torch.dtype,
     device: torch.device | str,
+    longest: int | None = None,
 ) -> HFStage:
     """One stage from a config and (at least) the tensors of :func:`stage_tensor_names`.
 
-    ``tensors`` has the names of the full model's state dict. Raises BuildError for missing ones.
+    ``tensors`` has the names of the full model's state dict; what the family keeps in float32 stays
+    so. ``longest``: see :func:`check_positions`. Raises BuildError for missing tensors.
     """
+    check_positions(config, longest)
     stage = _on_meta(AutoModelForCausalLM, config, start, end, dtype)
     names = set(_sources(stage).values())
+    wide = _kept_in_float32(stage.model, dtype)
     own = {
-        name: tensor.to(device=device, dtype=dtype if tensor.is_floating_point() else None)
+        name: tensor.to(device=device, dtype=_dtype_of(name, tensor, dtype, wide))
         for name, tensor in tensors.items()
         if name in names
     }
     _fill(stage, own, torch.device(device))
     return stage
+
+
+def positions_limit(config: Any) -> int | None:
+    """Positions up to which requests of one batch leave each other's rotations alone.
+
+    `longrope` has two sets of factors and takes one for all rows, by the largest position of the
+    batch. None: the family has no such limit.
+    """
+    text = config.get_text_config()
+    given = getattr(text, "rope_parameters", None) or {}
+    for rope in [given, *(one for one in given.values() if isinstance(one, Mapping))]:
+        if rope.get("rope_type") == "longrope":
+            known = rope.get("original_max_position_embeddings")
+            known = known or getattr(text, "original_max_position_embeddings", None)
+            return int(known or text.max_position_embeddings)
+    return None
+
+
+def check_positions(config: Any, longest: int | None) -> None:
+    """Raises BuildError where requests of ``longest`` positions would change their neighbours."""
+    limit = positions_limit(config)
+    if limit is None:
+        return
+    most = config.get_text_config().max_position_embeddings if longest is None else longest
+    if most > limit:
+        raise BuildError(
+            f"{config.model_type}: longrope rotates a whole batch by its longest request, so a "
+            f"request past {limit} positions changes those packed beside it; up to {most} are to "
+            f"be served. Say longest={limit} or less, and let no request grow past that"
+        )
+
+
+def _kept_in_float32(model: Any, dtype: torch.dtype) -> tuple[str, ...]:
+    """Ends of the names of weights that the family keeps wider than ``dtype``, as routers are.
+
+    As transformers itself decides it where it loads a whole model.
+    """
+    wide: list[str] = []
+    if dtype in (torch.float16, torch.bfloat16):
+        wide += getattr(model, "_keep_in_fp32_modules_strict", None) or ()
+    if dtype is torch.float16:
+        wide += getattr(model, "_keep_in_fp32_modules", None) or ()
+    return tuple(wide)
+
+
+def _dtype_of(
+    name: str, tensor: Tensor, dtype: torch.dtype, wide: tuple[str, ...]
+) -> torch.dtype | None:
+    """The dtype of a stage's own copy of a tensor; None leaves it as it is."""
+    if not tensor.is_floating_point():
+        return None
+    kept = any(re.search(rf"(^|\.){re.escape(part)}($|\.)", name) for part in wide)
+    return torch.float32 if kept else dtype
 
 
 def stage_tensor_names(config: Any, start: int, end: int) -> list[str]:
@@ -205,13 +296,24 @@ def _on_meta(factory: Any, config: Any, start: int, end: int, dtype: torch.dtype
     plan = read_plan(model)
     check_range(start, end, plan.layer_count)
     drop_unowned(model, plan, start, end)
-    return HFStage(model.eval(), plan, start, end)
+    return HFStage(model.eval(), plan, start, end, dtype)
 
 
 def _sources(stage: HFStage) -> dict[str, str]:
     """Name in the stage -> name in the full model: they differ for tied weights alone."""
     ties = getattr(stage.model, "all_tied_weights_keys", None) or {}
     return {name: ties.get(name, name) for name in stage.model.state_dict()}
+
+
+def _initialise(model: Any, module: torch.nn.Module) -> None:
+    """The model's own initialisation of a module. Raises BuildError where it wants another."""
+    try:
+        model._init_weights(module)
+    except Exception as problem:  # of the family's own code
+        raise BuildError(
+            f"{type(model).__name__} does not initialise its {type(module).__name__} "
+            f"({type(problem).__name__}: {problem}); the family cannot be a stage"
+        ) from problem
 
 
 def _fill(stage: HFStage, tensors: Mapping[str, Tensor], device: torch.device) -> None:
@@ -224,7 +326,7 @@ def _fill(stage: HFStage, tensors: Mapping[str, Tensor], device: torch.device) -
         for name, buffer in module.named_buffers(recurse=False):
             module._buffers[name] = torch.empty_like(buffer, device=device)
         if not isinstance(module, PassThrough):
-            model._init_weights(module)
+            _initialise(model, module)
     sources = _sources(stage)
     missing = sorted(source for source in sources.values() if source not in tensors)
     if missing:
