@@ -69,6 +69,7 @@ class Dims:
         tp: rt.Ranks = rt.ALONE,
     ) -> Dims:
         """Read the sizes from a model's config. Raises DimError for one that is not there."""
+        rt.check_options(options, Options)
         hidden = rt.config_int(config, "hidden_size")
         vocab = rt.config_int(config, "vocab_size")
         max_position = rt.config_int(config, "max_position_embeddings")

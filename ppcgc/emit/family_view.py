@@ -62,6 +62,7 @@ class FamilyView:
     fingerprint: Code
     bound: BoundView | None
     options: tuple[FieldView, ...]
+    check_options: Code
     kinds: tuple[FieldView, ...]
     make_kinds: Code
     dims: tuple[FieldView, ...]
@@ -92,6 +93,7 @@ def family_view(
         fingerprint=literal(plan.fingerprint),
         bound=bound_view(family),
         options=tuple(_option_field(family, option) for option in family.options),
+        check_options=_check_options(family),
         kinds=kinds,
         make_kinds=call(
             Code("kinds = Kinds"),
@@ -247,6 +249,16 @@ def _option_field(family: Family, option: Option) -> FieldView:
         note=Code(f"# {line_of(option.span)}{choices}"),
         value=literal(bound.get(option.name, option.default)),
     )
+
+
+def _check_options(family: Family) -> Code:
+    """The call that refuses another object, and a word that is none of an option's."""
+    words = tuple(
+        code("{}={}", identifier(option.name), tuple_of(tuple(map(literal, option.choices))))
+        for option in family.options
+        if option.choices
+    )
+    return call(Code("rt.check_options"), (Code("options"), Code("Options"), *words))
 
 
 # ---------------------------------------------------------------- layers and state

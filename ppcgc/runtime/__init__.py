@@ -30,6 +30,7 @@ from ppcgc.runtime.counts import (
 from ppcgc.runtime.dims import (
     build_int,
     ceil_div,
+    check_options,
     config_int,
     config_length,
     floor_div,
@@ -218,6 +219,7 @@ __all__ = [
     "check_index",
     "check_lengths",
     "check_offsets",
+    "check_options",
     "check_received",
     "check_result",
     "check_stage",

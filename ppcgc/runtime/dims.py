@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Protocol
+from typing import Protocol, get_type_hints
 
 from ppcgc.runtime.errors import DimError
 
@@ -56,6 +56,25 @@ def build_int(name: str, value: object) -> int:
     if value < 1:
         raise DimError(f"{name} is {value}; a size must be at least 1")
     return value
+
+
+def check_options(given: object, kind: type[object], **words: Sequence[str]) -> None:
+    """The choices of a build; ``words`` are those of an option that has a few.
+
+    Raises DimError for another object, a value of another type, or none of the words.
+    """
+    if not isinstance(given, kind):
+        raise DimError(
+            f"options is a {type(given).__name__}; give the family's own, "
+            f"options={kind.__name__}(...)"
+        )
+    for name, wanted in get_type_hints(kind).items():
+        value = getattr(given, name)
+        if type(value) is not wanted:
+            raise DimError(f"options.{name} is {value!r}; it is of type {wanted.__name__}")
+        if name in words and value not in words[name]:
+            legal = ", ".join(map(repr, words[name]))
+            raise DimError(f"options.{name} is {value!r}; one of {legal}")
 
 
 def floor_div(left: int, right: int) -> int:

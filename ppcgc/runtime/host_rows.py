@@ -201,6 +201,8 @@ class HostRows:
         ints = self._ints
         if ints is None or type(source) not in (list, tuple) or len(source) != live:
             return False
+        if bool in set(map(type, source)):  # Python would take them as 0 and 1
+            return False
         try:
             ints[:live] = array(ints.format, source)
         except (OverflowError, TypeError):

@@ -78,8 +78,11 @@ def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> T
     if dtype.is_floating_point:
         raise SourceError(f"slot {name}: a {dtype} slot needs a tensor or an array, not a sequence")
     for row, value in enumerate(source):
-        if not isinstance(value, int):
-            raise SourceError(f"slot {name}: row {row} of the source is {value!r}, not an integer")
+        if not isinstance(value, int) or (isinstance(value, bool) and dtype != torch.bool):
+            raise SourceError(
+                f"slot {name}: row {row} of the source is {value!r}, not an integer; give a tensor "
+                "or an array for rows of other kinds"
+            )
     try:
         wide = torch.tensor(source, dtype=torch.int64)
     except (OverflowError, RuntimeError, ValueError) as problem:

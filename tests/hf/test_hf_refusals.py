@@ -51,7 +51,11 @@ def test_a_layer_that_attends_twice() -> None:
 @pytest.mark.parametrize("name", ["position_bias", "block_indices", "sinks"])
 def test_an_argument_that_would_change_what_is_attended_to(name: str) -> None:
     rows = torch.zeros(1, 2, 3, 4)
-    given = {name: torch.zeros(3), "position_ids": torch.zeros(1, 3), "use_cache": False}
+    given: dict[str, Any] = {
+        name: torch.zeros(3),
+        "position_ids": torch.zeros(1, 3),
+        "use_cache": False,
+    }
     with (
         attending(object()),  # type: ignore[arg-type]  # not asked
         pytest.raises(BuildError, match=f"{ATTENTION_NAME}.*Identity gives {name}, which change"),

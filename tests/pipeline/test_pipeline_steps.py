@@ -159,6 +159,28 @@ def test_a_batch_that_the_first_rank_refuses_is_refused_by_all(tmp_path: Path) -
     torch.testing.assert_close(output, plain(decode_batch(4)), atol=1e-5, rtol=0)
 
 
+def refuse_and_leave(rank: int) -> Any:
+    built = build(rank, 3, layers=3)
+    bad = decode_batch(4)
+    bad.input_ids = torch.tensor([1, 2])
+    try:
+        with Pipeline(list(built.runners.values()), timeout=15) as pipeline:
+            pipeline.capture()
+            if rank:  # the first rank has left by then
+                time.sleep(0.3 * rank)
+            pipeline.run("decode", bad)
+    except Exception as problem:
+        return f"{type(problem).__name__}: {problem}"
+    return "nothing"
+
+
+def test_a_refusal_reaches_all_though_the_first_rank_leaves_at_once(tmp_path: Path) -> None:
+    first, *others = values(run_ranks(3, refuse_and_leave, tmp_path))
+    assert first.startswith("SourceError: slot input_ids")
+    for other in others:
+        assert other.startswith("StepRefusedError: rank 0 refused the batch of step 0: SourceError")
+
+
 def landing_places(rank: int) -> Any:
     built = build(rank, 3, layers=3)
     with Pipeline(list(built.runners.values()), timeout=15) as pipeline:

@@ -154,6 +154,15 @@ def test_cast_takes_another_dtype_of_any_kind(source: Any) -> None:
 # ---------------------------------------------------------------- shapes
 
 
+@pytest.mark.parametrize("source", [[True, False], (1, True)])
+def test_truths_are_no_integers(source: Any) -> None:
+    with pytest.raises(SourceError, match=r"row [01] of the source is True, not an integer"):
+        rows(3).put(source, 2)
+    slot = HostRows("slot", torch.zeros(2, dtype=torch.bool), 0)
+    slot.put([True, False], 2)
+    assert slot.tensor.tolist() == [True, False]
+
+
 def test_more_live_rows_than_the_bucket_has_is_an_error() -> None:
     with pytest.raises(SourceError, match="5 live rows, the bucket has 4"):
         rows(4).put(torch.arange(5), 5)

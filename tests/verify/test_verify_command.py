@@ -28,6 +28,10 @@ def faulty() -> Subject:
     return subject(build(models=(Global,)))
 
 
+def always_here(*, device: str) -> list[Subject]:
+    return both()
+
+
 def not_a_subject() -> int:
     return 3
 
@@ -53,6 +57,13 @@ def test_every_runner_of_a_factory() -> None:
     assert "toy_probe.prefill, 2 stages on cpu: verified" in out
     assert "toy_probe.decode, 2 stages on cpu: verified" in out
     assert "parity: toy_probe.decode last, bucket requests=2 tokens=2" in err
+
+
+def test_a_factory_that_ignores_the_device_is_refused() -> None:
+    code, out, err = command("test_verify_command:always_here", "--device", "cuda")
+    assert (code, out) == (2, "")
+    assert "was asked for device cuda and built" in err
+    assert command("test_verify_command:always_here", "--device", "cpu", "--quick")[0] == 0
 
 
 def test_one_runner_one_stage_some_checks() -> None:

@@ -222,5 +222,6 @@ def test_batches_with_fewer_rows_where_an_axis_follows_another() -> None:
         asked.append(live)
         return live
 
-    tried = cases_of(SimpleNamespace(runners=[Buckets()], batches=batch), quick=False)
+    asking: Any = SimpleNamespace(runners=[Buckets()], batches=batch)
+    tried = cases_of(asking, quick=False)
     assert {case.live for case in tried} == {(4, 16), (3, 12), (2, 8), (1, 4)}

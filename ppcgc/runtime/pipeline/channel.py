@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -102,6 +105,16 @@ class HeaderChannel:
         if work is None:
             raise RuntimeError("irecv gave no work although this rank is in the group")
         self._faults.wait_on_host(work, peer=peer, step=step, what="the header")
+
+    def linger(self, seconds: float) -> None:
+        """Let the others take what is under way, for so long: a refusal tells them more than that
+        this rank is gone. What they do not take is left."""
+        deadline = time.monotonic() + seconds
+        with suppress(RuntimeError):  # too late, or a rank that is gone itself
+            for _, works in self._under_way:
+                for _, work, _ in works:
+                    left = max(0.001, deadline - time.monotonic())
+                    work.wait(timedelta(seconds=left))
 
     def drop(self) -> None:
         """Forget what is under way: see Note [a failure cascades] in ``faults``."""

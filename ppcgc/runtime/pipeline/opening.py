@@ -35,6 +35,8 @@ from ppcgc.runtime.pipeline.transport.base import Queued
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 from ppcgc.runtime.pipeline.watch import BreakOff
 
+LINGER_S = 1.0  # for headers that the next rank has not taken, where this one fails
+
 _opened = itertools.count()  # all ranks open their pipelines in one order, as they do groups
 
 
@@ -186,6 +188,8 @@ class OpenPipeline:
             own = Failure(rank=self._board.rank, step=self.step, what=text.splitlines()[0])
             with suppress(PeerError):  # the store is gone too: the others see that for themselves
                 self._board.publish(own)
+        if self._connected and not isinstance(problem, PeerError):
+            self._channel.linger(LINGER_S)
         self._let_go()
 
     def _let_go(self) -> None:

@@ -40,6 +40,13 @@ def verify_factory(
     ]
     if not wanted:
         raise BuildError(f"{name} has no runner {runner!r}")
+    for subject in wanted:
+        built = subject.runners[0].device
+        if device is not None and built.type != device.partition(":")[0]:
+            raise BuildError(
+                f"{name} was asked for device {device} and built {subject.runners[0]} on {built}; "
+                "let the factory build its runners on `device`"
+            )
     return tuple(verify(one, checks=checks, quick=quick, progress=progress) for one in wanted)
 
 
