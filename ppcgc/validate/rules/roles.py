@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ppcgc.expr.tree import Expr, Ref, Symbol
+from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     INTEGER_DTYPES,
+    ComputeSource,
+    ConstSource,
     Extent,
     Family,
     Role,
@@ -220,6 +223,48 @@ def role_range(family: Family) -> Iterator[Finding]:
                 f"slot '{slot.qualified}' may hold {largest}, but {slot.dtype} ends at {limits[1]}",
                 "use a wider dtype",
             )
+
+
+@checked("PPC249", "count-of-padded-rows")
+def count_of_padded_rows(family: Family) -> Iterator[Finding]:
+    """A count of an axis is not computed from live counts.
+
+    **What.** A slot with `role: count` and `of: AXIS` says how many rows of the axis are live. It
+    comes from the batch, or is computed, and then from live counts.
+
+    **Why it hurts.** A kernel that masks by the padded rows masks nothing: padding reaches live
+    rows.
+
+    **Bad**
+
+    ```yaml
+    {name: num_tokens, axis: none, shape: [1], dtype: int32, role: count, of: tokens,
+     source: {compute: padded.tokens}}
+    ```
+
+    **Good**
+
+    ```yaml
+    {name: num_tokens, axis: none, shape: [1], dtype: int32, role: count, of: tokens,
+     source: {compute: live.tokens}}
+    ```
+    """
+    for _, slot in slots(family):
+        if slot.role.role is not Role.COUNT or slot.role.of_kind != "axis":
+            continue
+        if isinstance(slot.source, ConstSource) or _counts_no_live_rows(slot.source):
+            yield Finding(
+                slot.span_of("source"),
+                f"slot '{slot.qualified}' counts live rows of '{slot.role.of}' and is not computed "
+                "from live counts",
+                f"use {{compute: live.{slot.role.of}}}",
+            )
+
+
+def _counts_no_live_rows(source: object) -> bool:
+    if not isinstance(source, ComputeSource):
+        return False
+    return Symbol.LIVE not in {ref.symbol for ref in refs(source.expr)}
 
 
 def _largest(family: Family, slot: Slot) -> int | None:
