@@ -19,6 +19,8 @@ from ppcgc.runtime.verification.session import Session
 from ppcgc.runtime.verification.stages import StageUnderTest
 from ppcgc.runtime.verification.verdicts import Finding
 
+MOST_BYTES = 1 << 20
+
 
 def plan_findings(session: Session, stage: StageUnderTest, case: Case) -> Iterator[Finding]:
     """What hooks make of another batch of the same counts, behind a step with this one."""
@@ -67,9 +69,12 @@ def _made(stage: StageUnderTest, case: Case) -> dict[str, Tensor]:
 
 
 def _held(stage: StageUnderTest, case: Case) -> Iterator[tuple[str, Tensor]]:
-    """What the hooks' keys made, and the slots that hooks write; workspaces may hold anything."""
+    """What the hooks' keys made, and the slots that hooks write; workspaces may hold anything.
+
+    A plan is numbers of rows and blocks: what is larger than MOST_BYTES is a library's scratch.
+    """
     for name, tensor in planned_tensors(stage.runner, stage.runner.table[case.padded]):
-        if not name.endswith(" workspace"):
+        if not name.endswith(" workspace") and tensor.nbytes <= MOST_BYTES:
             yield f"made {name}", tensor
     for info, tensor in stage.slots(case):
         if info.source == "hook":
