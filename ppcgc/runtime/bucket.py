@@ -34,7 +34,7 @@ MOST_PATIENCE = 64
 NOT_SEEN = object()  # is no boundary, None is one: of a stage that takes none
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Seen(Generic[ExtentsT, OutT]):
     """Replays of a bucket with the same live rows."""
 
@@ -60,7 +60,7 @@ class Seen(Generic[ExtentsT, OutT]):
         return True
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Bucket(Generic[ExtentsT, SlotsT, InT, OutT]):
     """One padded size of a stage: its views, and its graph once captured."""
 
