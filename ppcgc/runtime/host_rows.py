@@ -29,7 +29,7 @@ from ppcgc.runtime.host_sources import (
 #   memoryview reads and writes them in tens of nanoseconds each. Rows of one dimension with an
 #   integer dtype have such a view; beyond SMALL values torch is faster again.
 SMALL = 256
-FEW = 8
+FEW = 8  # see Note [the largest is found by numpy]
 _IntegerCode: TypeAlias = Literal["b", "B", "h", "i", "l", "q"]
 # int64 is named as numpy names it: its arrays fit as they are.
 _INTEGER_CODES: dict[torch.dtype, _IntegerCode] = {

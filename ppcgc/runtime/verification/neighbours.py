@@ -109,11 +109,13 @@ def _of_case(
     """Of each of these requests: other content, then other values in its rows of the state."""
     plain, states = session.through(case), _states(session)
     for number in numbers:
-        words = _with_other_rows(case, {content: requests.content}, requests, number)
-        if all(map(_same, plain[1], session.through(words)[1])):
+        changed = _with_other_rows(case, {content: requests.content}, requests, number)
+        other = session.through(changed)
+        if all(map(_same, plain[1], other[1])):
             tried.unread.add(content)
-        axes = _floats(session, case, requests) | {content: requests.content}
-        other = session.through(_with_other_rows(case, axes, requests, number))
+        floats = _floats(session, case, requests, content)
+        if floats:
+            other = session.through(_with_other_rows(changed, floats, requests, number))
         found = list(_written_elsewhere(session, plain[0], states, requests, number))
         found += _differences(session, plain, other, requests, number)
         if found:
@@ -139,14 +141,14 @@ def _with_other_rows(case: Case, axes: Mapping[str, str], requests: Requests, nu
     return case
 
 
-def _floats(session: Session, case: Case, requests: Requests) -> dict[str, str]:
-    """The axis of each float of the batch that has rows: it is content as well."""
+def _floats(session: Session, case: Case, requests: Requests, content: str) -> dict[str, str]:
+    """The axis of each other float of the batch that has rows: it is content as well."""
     axes: dict[str, str] = {}
     for stage in session.stages:
         for info in stage.table:
             value = None if info.batch is None else at_path(case.batch, info.batch)
             is_data = info.role is Role.DATA and by_row(info, requests)
-            if info.batch and is_data and _is_float(value):
+            if info.batch and info.batch != content and is_data and _is_float(value):
                 axes.setdefault(info.batch, info.axes[0])
     return axes
 

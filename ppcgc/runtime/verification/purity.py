@@ -8,14 +8,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ppcgc.runtime.addresses import model_tensors, owner_of
+from ppcgc.runtime.addresses import model_tensors
 from ppcgc.runtime.backends.model_line import ModelLine, line_of_call
 from ppcgc.runtime.capturing import label
 from ppcgc.runtime.slot_info import SlotInfo
 from ppcgc.runtime.verification.cases import Case
 from ppcgc.runtime.verification.comparing import changed_rows, listed, same_bits
 from ppcgc.runtime.verification.memory_map import MemoryMap, uses_of
-from ppcgc.runtime.verification.recapturing import attributes_of
+from ppcgc.runtime.verification.recapturing import attributes_of, modules_of
 from ppcgc.runtime.verification.session import Outcome, Session
 from ppcgc.runtime.verification.stages import StageUnderTest, state_name
 from ppcgc.runtime.verification.verdicts import Finding
@@ -115,9 +115,7 @@ def _from_to(old: object, new: object) -> str:
 def attributes_watched(model: Any) -> Iterator[dict[tuple[str, str], ModelLine]]:
     """Lines of the model that set an attribute of a module, by module and attribute."""
     lines: dict[tuple[str, str], ModelLine] = {}
-    owner = owner_of(model)
-    modules = owner.named_modules() if isinstance(owner, nn.Module) else ()
-    paths = {id(module): path for path, module in modules}
+    paths = {id(module): path for path, module in modules_of(model).items()}
     own = nn.Module.__setattr__
 
     def note(self: nn.Module, name: str, value: Any) -> None:

@@ -63,8 +63,9 @@ def _reversed(session: Session, case: Case, requests: Requests) -> Order:
             raise Unclear("hooks and callers may read of the batch what no slot names")
         present = {info.presence for info in stage.table}
         known = {*stage.runner.axes, *stage.runner.groups, *present}
-        for scalar in (column for column in stage.runner.columns if column not in known):
-            raise Unclear(f"{scalar} may speak of the order")
+        scalars = [column for column in stage.runner.columns if column not in known]
+        if scalars:
+            raise Unclear(f"{scalars[0]} may speak of the order")
         for info in stage.table:
             if info.source == "compute" and any(f"row.{axis}" in info.rule for axis in info.axes):
                 raise Unclear(f"slot {info.name} is computed from numbers of rows")

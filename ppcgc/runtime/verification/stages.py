@@ -294,10 +294,17 @@ def unused(hooks: Sequence[object]) -> list[object]:
     """
     copies = [copy(hook) for hook in hooks]
     for one in copies:
-        for name, value in getattr(one, "__dict__", {}).items():
-            if isinstance(value, list | dict | set):
-                one.__dict__[name] = copy(value)
+        if hasattr(one, "__dict__"):
+            one.__dict__.update(containers_copied(one.__dict__))
     return copies
+
+
+def containers_copied(held: Mapping[str, Any]) -> dict[str, Any]:
+    """What an object holds; lists, dicts and sets are copies, so that what is added stays apart."""
+    return {
+        name: copy(value) if isinstance(value, list | dict | set) else value
+        for name, value in held.items()
+    }
 
 
 def state_name(tensor: str) -> str:

@@ -252,7 +252,7 @@ def count_of_padded_rows(family: Family) -> Iterator[Finding]:
     for _, slot in slots(family):
         if slot.role.role is not Role.COUNT or slot.role.of_kind != "axis":
             continue
-        if isinstance(slot.source, ConstSource) or _counts_no_live_rows(slot.source):
+        if _counts_no_live_rows(slot.source):
             yield Finding(
                 slot.span_of("source"),
                 f"slot '{slot.qualified}' counts live rows of '{slot.role.of}' and is not computed "
@@ -262,9 +262,9 @@ def count_of_padded_rows(family: Family) -> Iterator[Finding]:
 
 
 def _counts_no_live_rows(source: object) -> bool:
-    if not isinstance(source, ComputeSource):
-        return False
-    return Symbol.LIVE not in {ref.symbol for ref in refs(source.expr)}
+    if isinstance(source, ComputeSource):
+        return Symbol.LIVE not in {ref.symbol for ref in refs(source.expr)}
+    return isinstance(source, ConstSource)
 
 
 def _largest(family: Family, slot: Slot) -> int | None:
