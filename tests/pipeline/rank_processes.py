@@ -11,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+
+from ppcgc.runtime.pipeline.store import own_store
 
 # Imported once, in the server that ranks are forked from: the CPU backend's first capture would
 # import torch._dynamo in each of them, which takes seconds.
@@ -23,6 +26,9 @@ import torch.distributed as dist
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["torch._dynamo", "toy_pipeline"])
+
+GROUPS = count()  # alike on all ranks, since all make all groups
+WAIT = timedelta(seconds=20)  # for a group's making and its messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +132,9 @@ def _rank(
         init_method=f"file://{store}",
         rank=rank,
         world_size=ranks,
-        timeout=timedelta(seconds=20),
+        timeout=WAIT,
     )
+    _meet("ranks", ranks)
     try:
         outcome = Outcome(value=work(rank, *args))
     except Exception as problem:
@@ -137,6 +144,29 @@ def _rank(
     pipe.close()
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+# Note [gloo connects on both sides]
+#
+# ``init_process_group`` and ``new_group`` return when this rank has its connections, whatever the
+# others have. One whose work ends at once closes them, and a slower rank then fails in its own
+# making of the group: "Gloo connectFullMesh failed, connection closed by peer". Torch has
+# TORCH_DIST_INIT_BARRIER=1 against it, which would change the pipeline's own groups as well.
+
+
+def new_group(ranks: list[int], backend: str | None = None) -> Any:
+    """``dist.new_group`` on all ranks, which all have made it when this returns."""
+    group = dist.new_group(ranks, backend=backend)
+    _meet(f"group {next(GROUPS)}", dist.get_world_size())
+    return group
+
+
+def _meet(name: str, ranks: int) -> None:
+    """Wait for all ranks, at the store: no message of theirs is sent or counted."""
+    store = own_store()
+    if store.add(f"at {name}", 1) == ranks:
+        store.set(f"met {name}", "all")
+    store.wait([f"met {name}"], WAIT)
 
 
 def values(outcomes: list[Outcome]) -> list[Any]:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from parallel_toy import Whole, sequences
 from parallel_toy import build as build_parallel
-from rank_processes import run_ranks, values
+from rank_processes import new_group, run_ranks, values
 from test_pipeline_parallel import LANES, place
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 from toy_pipeline import build, plain, prefill_batch
@@ -74,7 +73,7 @@ def test_a_schedule_gives_every_microbatch_its_own_numbers(schedule: str, tmp_pa
 def split_through_a_schedule(rank: int, lengths: list[int]) -> Any:
     """Two microbatches of these prefills, whose rows are split over two ranks of tp."""
     warnings.simplefilter("ignore")
-    lanes = [dist.new_group(lane) for lane in LANES]
+    lanes = [new_group(lane) for lane in LANES]
     stage, tp = place(rank)
     runner = build_parallel(stage, 2, tp=tp, names=("prefill",)).runners["prefill"]
     rows = runner.extents(sequences(lengths, seed=1))._asdict()
@@ -105,7 +104,7 @@ def test_split_rows_go_through_a_schedule(lengths: list[int], path: str, tmp_pat
 
 
 def split_in_a_dropped_bucket(rank: int) -> Any:
-    tp = rt.Ranks.of(dist.new_group([0, 1]))
+    tp = rt.Ranks.of(new_group([0, 1]))
     runner = build_parallel(0, 2, tp=tp, names=("prefill",)).runners["prefill"]
     batch = sequences([5, 11, 3], seed=1)
     module = Microbatched(runner, 1, rows=runner.extents(batch)._asdict())

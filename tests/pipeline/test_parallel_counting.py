@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from parallel_toy import ParallelStage, build, next_tokens
-from rank_processes import run_ranks, values
+from rank_processes import new_group, run_ranks, values
 from test_parallel_faults import CULPRIT, Skips
 from test_pipeline_parallel import LANES, place
 
@@ -50,7 +50,7 @@ def test_a_collective_left_out_ends_its_own_step(tmp_path: Path) -> None:
 def compare(rank: int, ranks: int) -> Any:
     """What the counts of a group say: alike, then with a call that only rank 1 makes."""
     members = range(ranks)
-    group, control = dist.new_group(list(members)), dist.new_group(list(members))
+    group, control = new_group(list(members)), new_group(list(members))
     board = Board(own_store(), "counting", rank=rank, members=members, timeout=5)
     counting = Counting([group], members, control, Faults(board, 5))
     before = counting.now()
@@ -77,7 +77,7 @@ def test_neighbours_see_another_count(tmp_path: Path) -> None:
 
 def know(rank: int) -> Any:
     """What all ranks know: a difference in a trial, and in a capture."""
-    group = dist.new_group([0, 1])
+    group = new_group([0, 1])
     board = Board(own_store(), "known", rank=rank, members=(0, 1), timeout=5)
     uneven, even = {0: {"0, 1": 4}, 1: {"0, 1": 3}}, {0: {"0, 1": 4}, 1: {"0, 1": 4}}
     counting = Counting([group], (0, 1), group, Faults(board, 5))

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from parallel_toy import Whole, build
-from rank_processes import run_ranks, values
+from rank_processes import new_group, run_ranks, values
 from test_pipeline_parallel import check, serve, steps
 
 from ppcgc import runtime as rt
@@ -27,7 +26,7 @@ TIMEOUT = 6.0
 
 
 def only_stage(rank: int) -> Any:
-    tp = rt.Ranks.of(dist.new_group([0, 1], backend="nccl"))
+    tp = rt.Ranks.of(new_group([0, 1], backend="nccl"))
     return build(0, 1, tp=tp, backend=rt.open_backend(f"cuda:{rank}"))
 
 

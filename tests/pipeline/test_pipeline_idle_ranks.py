@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from parallel_toy import ParallelStage, Whole, build, norm, sequences
-from rank_processes import run_ranks, values
+from rank_processes import new_group, run_ranks, values
 from torch import Tensor
 
 from ppcgc import runtime as rt
@@ -44,7 +43,7 @@ class SharedExperts(ParallelStage):
 
 def of_dp(rank: int, model: type[ParallelStage]) -> tuple[Any, int]:
     """The prefill runner of a rank of dp, and its number there."""
-    groups = [dist.new_group(list(pair)) for pair in zip(*LANES, strict=True)]
+    groups = [new_group(list(pair)) for pair in zip(*LANES, strict=True)]
     stage = rank // 2
     dp = rt.Ranks.of(groups[stage])
     split = dp if model is SharedExperts else rt.ALONE

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from parallel_toy import Whole, build, next_tokens, sequences
-from rank_processes import run_ranks, values
+from rank_processes import new_group, run_ranks, values
 
 from ppcgc import runtime as rt
 from ppcgc.runtime.pipeline import Pipeline
@@ -18,7 +17,7 @@ LANES = [[0, 2], [1, 3]]  # stages 0 and 1 of tp rank 0, then of tp rank 1
 
 def place(rank: int, backend: str = "gloo") -> tuple[int, rt.Ranks]:
     """A rank's stage, and its place in tp with the group of the model's collectives."""
-    groups = [dist.new_group(list(pair), backend=backend) for pair in zip(*LANES, strict=True)]
+    groups = [new_group(list(pair), backend=backend) for pair in zip(*LANES, strict=True)]
     stage = rank // 2
     return stage, rt.Ranks.of(groups[stage])
 
