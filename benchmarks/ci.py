@@ -169,6 +169,9 @@ def two_ranks() -> Gate:
         if done.returncode:
             raise RuntimeError(f"two ranks failed:\n{done.stdout}\n{done.stderr}")
         rows = read(Path(out) / "two_gpus.json")["pipeline"]
+    wrong = [row for row in rows if "batches_per_s" not in row]
+    if wrong:
+        raise RuntimeError(f"two ranks gave outputs that are not eager's: {wrong}\n{done.stdout}")
     rates = {row["way"]: row["batches_per_s"] for row in rows if row["stream"] == "47 tokens"}
     ratio = rates["eager"] / rates["ppcgc eager"]
     return Gate(what="pipeline of two, eager / ours", measured=ratio, target=1.0, gate=4.0)

@@ -23,8 +23,6 @@ TOLERANCE = {torch.bfloat16: 3e-2, torch.float16: 1e-2, torch.float32: 1e-4}
 HOT = 256  # tokens; see Note [a hot device]
 HEAT_S = 1.0
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

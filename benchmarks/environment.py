@@ -33,7 +33,10 @@ def environment() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout, with ``+`` where files differ from it."""
+    """The commit of the checkout, with ``+`` where files differ from it.
+
+    A copy without its history has what PPCGC_COMMIT says.
+    """
     root = Path(__file__).parents[1]
     try:
         named = _git(root, "rev-parse", "--short=12", "HEAD")

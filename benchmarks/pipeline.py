@@ -183,40 +183,8 @@ def pipeline(
 ) -> list[dict[str, Any]]:
     """One row for each stream and way: batches a second, and over the raw slower stage."""
     stages = TwoStages(run, shape)
-    rows: list[dict[str, Any]] = []
-    wanted: dict[str, list[Tensor]] = {}
     lengths = streams(count)
-    arrays = {name: [stages.arrays(tokens) for tokens in sizes] for name, sizes in lengths.items()}
-    floors: dict[str, float] = {}
-
-    def note(stream: str, way: str, rate: float, error: float | None = None) -> None:
-        floor = floors[stream]
-        rows.append(
-            {
-                "stream": stream,
-                "way": way,
-                "batches_per_s": rate,
-                "over_raw": rate / floor,
-                "error": error,
-            }
-        )
-        run.say(f"{stream}, {way}: {rate:.1f} batches/s, {rate / floor:.3f} of raw")
-
-    for name, sizes in lengths.items():
-        replays = stages.replays(sizes)
-
-        def in_a_row(sizes: list[int] = sizes, replays: dict[int, Any] = replays) -> None:
-            for tokens in sizes:
-                replays[stages.bucket(tokens)]()
-
-        in_a_row()
-        own = stages.rate(count, in_a_row)  # both ranks start together, each does its own
-        floors[name] = own
-        note(name, "raw, the slower stage", own)
-        on_device = [batch.on(run.device) for batch in arrays[name]]
-        wanted[name] = run.together(partial(stages.eager, on_device))
-        eager = stages.rate(count, partial(stages.eager, on_device))
-        note(name, "eager", eager)
+    streamed = [Stream(run, stages, name, sizes) for name, sizes in lengths.items()]
     every = [tokens for sizes in lengths.values() for tokens in sizes]
     for transport in transports:
         try:
@@ -224,26 +192,55 @@ def pipeline(
         except RankFailedError as problem:
             run.say(f"pipeline by {transport} left out: {problem}")
             continue
-        for name, batches in arrays.items():
-            outputs: list[Tensor] = []
-            for batch in batches:
-                given = made.run(RUNNER, batch)
-                outputs += [] if given is None else [given.hidden_states.clone()]
-            run.sync()
-            off = error_of(outputs, wanted[name]) if stages.last else 0.0
-            error = max(run.both(off))
-            if error > TOLERANCE[shape.dtype]:
-                run.say(f"{name}, {transport}: WRONG, relative error {error:.3g} against eager")
-                rows.append({"stream": name, "way": f"ppcgc {transport}", "error": error})
-                continue
-
-            def serve(batches: list[Batch] = batches, made: Pipeline = made) -> None:
-                for batch in batches:
-                    made.run(RUNNER, batch)
-
-            note(name, f"ppcgc {transport}", stages.rate(count, serve), error)
+        for stream in streamed:
+            stream.serve(f"ppcgc {transport}", made, TOLERANCE[shape.dtype])
         made.close()
-    return rows
+    return [row for stream in streamed for row in stream.rows]
+
+
+class Stream:
+    """The batches of one stream: raw and eager first, then by each pipeline. Keeps the rows."""
+
+    def __init__(self, run: TwoRanks, stages: TwoStages, name: str, sizes: list[int]) -> None:
+        self.run, self.stages, self.name, self.sizes = run, stages, name, sizes
+        self.batches = [stages.arrays(tokens) for tokens in sizes]
+        self.rows: list[dict[str, Any]] = []
+        self._replays = stages.replays(sizes)
+        self._raw()
+        self.floor = stages.rate(len(sizes), self._raw)  # both start together, each does its own
+        self._note("raw, the slower stage", self.floor)
+        on_device = [batch.on(run.device) for batch in self.batches]
+        self.wanted = run.together(partial(stages.eager, on_device))
+        self._note("eager", stages.rate(len(sizes), partial(stages.eager, on_device)))
+
+    def serve(self, way: str, made: Pipeline, tolerance: float) -> None:
+        """All batches through a pipeline, whose outputs are compared with eager's first."""
+        outputs: list[Tensor] = []
+        for batch in self.batches:
+            given = made.run(RUNNER, batch)
+            outputs += [] if given is None else [given.hidden_states.clone()]
+        self.run.sync()
+        off = error_of(outputs, self.wanted) if self.stages.last else 0.0
+        error = max(self.run.both(off))
+        if error > tolerance:
+            self.run.say(f"{self.name}, {way}: WRONG, relative error {error:.3g} against eager")
+            self.rows.append({"stream": self.name, "way": way, "error": error})
+            return
+        self._note(way, self.stages.rate(len(self.sizes), partial(self._served, made)), error)
+
+    def _raw(self) -> None:
+        for tokens in self.sizes:
+            self._replays[self.stages.bucket(tokens)]()
+
+    def _served(self, made: Pipeline) -> None:
+        for batch in self.batches:
+            made.run(RUNNER, batch)
+
+    def _note(self, way: str, rate: float, error: float | None = None) -> None:
+        over = rate / self.floor
+        row = {"stream": self.name, "way": way, "batches_per_s": rate, "over_raw": over}
+        self.rows.append({**row, "error": error})
+        self.run.say(f"{self.name}, {way}: {rate:.1f} batches/s, {over:.3f} of raw")
 
 
 def trace_of_some_steps(

@@ -72,13 +72,7 @@ def residual_runners(package: Any, device: str, stages: int) -> tuple[list[Any],
             model.config, model.state_dict(), layers.start, layers.end
         )
         pool = part.new_pool(KV_ROWS)
-        common: dict[str, Any] = {
-            "layers": layers,
-            "dims": dims,
-            "state": package.State(kv=pool.tensors()),
-            "dtype": torch.float32,
-            "backend": backend,
-        }
+        common = built_with(package, layers, dims, pool, backend)
         place = place_of(number, stages)
         prefill.append(getattr(package, f"Prefill{place}")(model=part.prefill(pool), **common))
         decode.append(getattr(package, f"Decode{place}")(model=part.decode(pool), **common))
@@ -95,13 +89,7 @@ def llama_hf(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
     parts = split(model, [(owned.start, owned.end) for owned in ranges])
     for number, (part, layers) in enumerate(zip(parts, ranges, strict=True)):
         pool = part.new_pool(KV_ROWS)
-        common: dict[str, Any] = {
-            "layers": layers,
-            "dims": dims,
-            "state": llama_hf_runners.State(kv=pool.tensors()),
-            "dtype": torch.float32,
-            "backend": backend,
-        }
+        common = built_with(llama_hf_runners, layers, dims, pool, backend)
         place = place_of(number, stages)
         prefill.append(
             getattr(llama_hf_runners, f"Prefill{place}")(model=prefill_module(part, pool), **common)
@@ -110,6 +98,17 @@ def llama_hf(*, device: str = "cpu", stages: int = 2) -> list[Subject]:
             getattr(llama_hf_runners, f"Decode{place}")(model=HFDecode(part, pool), **common)
         )
     return subjects(prefill, decode)
+
+
+def built_with(package: Any, layers: Any, dims: Any, pool: Any, backend: Any) -> dict[str, Any]:
+    """What the prefill and decode runners of a stage are built with alike."""
+    return {
+        "layers": layers,
+        "dims": dims,
+        "state": package.State(kv=pool.tensors()),
+        "dtype": torch.float32,
+        "backend": backend,
+    }
 
 
 def place_of(stage: int, of: int) -> str:

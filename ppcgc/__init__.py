@@ -7,11 +7,13 @@ A spec goes through these passes, in this order; each is a module or a package o
 3. ``validate.schema``  the form, against the JSON Schema in ``schemas/``
 4. ``resolve``          nodes to the typed IR (``ir``): defaults, references, expressions (``expr``)
 5. ``validate.rules``   what a legal spec must hold beyond its form, one rule at a time
-6. ``plan``             buckets, stages, the layout of each bucket, the boundary, the fingerprint
-7. ``emit``             the text of the generated modules: ``{path: text}``
-8. ``publish``          what changed is written, what went stale is removed
+6. ``bind``             with `--bind`: the numbers of one model's config, put into the IR
+7. ``plan``             buckets, stages, the layout of each bucket, the boundary, the fingerprint
+8. ``emit``             the text of the generated modules: ``{path: text}``
+9. ``publish``          what changed is written, what went stale is removed
 
 ``driver`` runs them and stops between two when there are errors; ``cli`` is the command line.
+``overview`` is `ppcgc plan`; ``known`` gathers the sizes that it and ``bind`` are given.
 Findings are values (``diagnostics``): no pass raises for a user's mistake.
 
 ``runtime`` is the other half: generated code imports it, it imports torch and no module named

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from ppcgc.diagnostics.catalogue import all_rules
+from ppcgc.diagnostics.catalogue import RETIRED, all_rules
 from ppcgc.diagnostics.model import Rule
 
 
 class UnknownRuleError(Exception):
-    """No rule has the code or name. The message names the nearest ones."""
+    """No rule has the code or name. The message names the nearest ones, or why one is retired."""
 
 
 def find_rule(wanted: str) -> Rule:
@@ -21,6 +21,8 @@ def find_rule(wanted: str) -> Rule:
     rule = names.get(wanted.lower())
     if rule is not None:
         return rule
+    if wanted.upper() in RETIRED:
+        raise UnknownRuleError(f"{wanted.upper()} is retired: {RETIRED[wanted.upper()]}")
     near = get_close_matches(wanted.lower(), names, n=3)
     listed = ", ".join(f"{names[name].code} {names[name].name}" for name in near)
     raise UnknownRuleError(

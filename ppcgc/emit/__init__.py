@@ -35,7 +35,7 @@ def emit(plan: Plan, origin: str | None = None) -> dict[str, str]:
     """
     runners = tuple(runner_view(plan.family, runner) for runner in plan.runners)
     boundaries = boundary_views(plan.family)
-    family = family_view(plan, runners, boundaries)
+    family = family_view(plan, runners)
     bound = None if family.bound is None else family.bound.header
     header = _header(plan, origin or plan.family.source, bound)
     folder = plan.family.name

@@ -11,7 +11,6 @@ from ppcgc.emit.bound_code import (
     keyword_with_default,
     layer_set,
 )
-from ppcgc.emit.boundaries import BoundaryView
 from ppcgc.emit.build_checks import stage_ranges
 from ppcgc.emit.imports import export_list, import_lines
 from ppcgc.emit.runner_view import RunnerView
@@ -74,14 +73,11 @@ class FamilyView:
     stages_line: Code
     ranges: Code
     ranges_line: Code
-    has_boundary: bool
     imports: tuple[Code, ...]
     exports: Code
 
 
-def family_view(
-    plan: Plan, runners: tuple[RunnerView, ...], boundaries: tuple[BoundaryView, ...]
-) -> FamilyView:
+def family_view(plan: Plan, runners: tuple[RunnerView, ...]) -> FamilyView:
     family = plan.family
     dims = _dim_fields(family)
     given = _given_fields(family)
@@ -111,7 +107,6 @@ def family_view(
         stages_line=Code(f"# {line_of(family.pipeline.span)}: the layers of each stage, half open"),
         ranges=_ranges(family),
         ranges_line=Code(f"# {line_of(family.pipeline.span)}"),
-        has_boundary=bool(boundaries),
         imports=_imports(family, runners),
         exports=_exports(family, runners),
     )

@@ -46,7 +46,6 @@ class RunnerView:
     buckets: Code
     buckets_line: Code
     late: LateView | None
-    counts_class: Identifier
     count_protocols: tuple[ProtocolClass, ...]
     steps: Identifier
     axis_names: Code
@@ -99,7 +98,6 @@ def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
         ),
         buckets_line=Code(f"# {line_of(runner.buckets[0].span)}"),
         late=late_view(family, planned),
-        counts_class=counts,
         count_protocols=tuple(tree.classes(runner.name, "counts")),
         steps=class_name(runner.name, "steps"),
         axis_names=_names("axes", planned.axes),

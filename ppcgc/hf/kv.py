@@ -15,8 +15,6 @@ from torch import Tensor
 
 from ppcgc.runtime.errors import LayerError
 
-PADDING_ROW = 0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KVShape:

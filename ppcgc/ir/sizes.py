@@ -97,7 +97,6 @@ class Axis:
     zero_key: bool = False  # live 0 selects a graph captured without the axis' slots
     group: Group | None = None
     span: Span = field(compare=False)
-    max_span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

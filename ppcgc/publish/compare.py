@@ -29,10 +29,6 @@ class Comparison:
     foreign: tuple[str, ...]
     others: Mapping[str, str]
 
-    @property
-    def is_clean(self) -> bool:
-        return not (self.missing or self.changed or self.stale)
-
 
 def compare(files: Mapping[str, str], out: Path) -> Comparison:
     """Compare without writing. Raises :class:`PublishError` for a folder that cannot be used."""

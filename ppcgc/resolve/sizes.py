@@ -130,18 +130,16 @@ def resolve_axes(context: Context) -> tuple[Axis, ...]:
     for entry in entries(get(context.root, "axes")):
         check_name(context, "axis", entry.key, entry.key_span)
         _check_not_a_dim(context, entry)
-        maximum = need(entry.value, "max")
         live = _live_count(context, need(entry.value, "live"))
         if live is not None:
             found.append(
                 Axis(
                     name=entry.key,
-                    max=integer(maximum),
+                    max=integer(need(entry.value, "max")),
                     live=live,
                     zero_key=get(entry.value, "zero") is not None,
                     group=_group(context, get(entry.value, "group")),
                     span=entry.key_span,
-                    max_span=maximum.span,
                 )
             )
     return tuple(found)

@@ -14,6 +14,7 @@ import torch
 
 from ppcgc.runtime.choice import Choice
 from ppcgc.runtime.errors import BuildError, NotCapturedError, PpcgcError
+from ppcgc.runtime.joining import check_list
 from ppcgc.runtime.stage import StageRunner
 from ppcgc.runtime.stage_kinds import EntryStage, LaterStage
 
@@ -95,8 +96,9 @@ def calibrate(
     Batches are those of capture: they write reserved rows of the state alone.
     ``runner.use_calibration(None)`` takes it back, and ``use_calibration(kept)`` applies one that
     was kept, so that a build can be repeated exactly. Raises NotCapturedError, and BuildError for
-    a rank's runner.
+    a rank's runner, or what is no list of runners.
     """
+    check_list(runners, "calibrate")
     say = progress or _silent
     for runner in runners:
         if not runner.captured:

@@ -20,7 +20,6 @@ class Reason(Enum):
     FITS = "fits"
     OVER_CAPACITY = "over capacity"
     MAX_PADDING = "too much padding"
-    UNREACHABLE = "no such bucket"
     NO_KEY = "scalar without a graph"
     UNEVEN = "uneven batch"
     ABSENT = "source absent"

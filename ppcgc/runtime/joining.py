@@ -1,4 +1,4 @@
-"""Runners that are captured together: each of them once, and stages of one runner that join.
+"""Runners that are given together: a list of them, each once, and stages of one runner that join.
 
 Note [stages that join]
     Ranges are given stage by stage, and a layer that no stage has would be missed by nobody: the
@@ -22,8 +22,8 @@ AnyRunner = CapturedStage[Any, Any, Any, Any, Any, Any]
 
 
 def check_together(runners: Sequence[AnyRunner]) -> None:
-    """Raises BuildError for what is no list of runners, LayerError for stages that do not join."""
-    _check_list(runners)
+    """What is captured. Raises BuildError for no list of runners, LayerError for stages apart."""
+    check_list(runners, "capture")
     groups: dict[object, list[AnyRunner]] = {}
     for runner in runners:
         model = (runner.fingerprint, runner.runner, runner.layers.count)
@@ -32,17 +32,20 @@ def check_together(runners: Sequence[AnyRunner]) -> None:
         _check_joins(stages)
 
 
-def _check_list(runners: object) -> None:
+def check_list(runners: object, taker: str) -> None:
+    """Raises BuildError unless ``taker`` was given a list of runners, at least one, each once."""
     if isinstance(runners, CapturedStage):
-        raise BuildError(f"capture takes a list of runners, not {runners} alone; write [runner]")
+        raise BuildError(f"{taker} takes a list of runners, not {runners} alone; write [runner]")
     if isinstance(runners, str) or not isinstance(runners, Sequence):
         fix = "[*runners.values()]" if isinstance(runners, Mapping) else "[runner, ...]"
-        raise BuildError(f"capture takes a list of runners, not a {type(runners).__name__}; {fix}")
+        raise BuildError(f"{taker} takes a list of runners, not a {type(runners).__name__}; {fix}")
+    if not runners:
+        raise BuildError(f"{taker} was given no runners: the list is empty; [runner, ...]")
     for place, runner in enumerate(runners):
         if not isinstance(runner, CapturedStage):
-            raise BuildError(f"capture: item {place} is a {type(runner).__name__}, not a runner")
+            raise BuildError(f"{taker}: item {place} is a {type(runner).__name__}, not a runner")
         if runner in runners[:place]:
-            raise BuildError(f"{runner} is given more than once: capture takes each runner once")
+            raise BuildError(f"{runner} is given more than once: {taker} takes each runner once")
 
 
 def _check_joins(stages: list[AnyRunner]) -> None:

@@ -342,12 +342,8 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
         Raises StaleStepError unless it is the step that this runner began last, once.
         """
-        if step is not self._begun or step is not self.turn.begun:
-            raise StaleStepError(
-                f"{type(self).__name__}: this step ({step.live} live) is not the one that the "
-                "runner began last: it was finished, it is another runner's, or another was begun "
-                "since, here or by a runner that shares the memory, and has overwritten its slots"
-            )
+        if step is None or step is not self._begun or step is not self.turn.begun:
+            raise self._not_begun(step)
         self._begun = self.turn.begun = None
         if step.choice.padded is None:
             return self._finish_eager(step)
@@ -358,6 +354,16 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         if self.hook_calls.states:
             self.hook_calls.plan(bucket.made, step.slots, step.batch, step.live)
         return self._replayed(bucket, seen)
+
+    def _not_begun(self, step: object) -> StaleStepError:
+        if not isinstance(step, Step):
+            given = type(step).__name__
+            return StaleStepError(f"{self}: finish takes what `begin` returned, not a {given}")
+        return StaleStepError(
+            f"{type(self).__name__}: this step ({step.live} live) is not the one that the "
+            "runner began last: it was finished, it is another runner's, or another was begun "
+            "since, here or by a runner that shares the memory, and has overwritten its slots"
+        )
 
     def _finish_eager(self, step: Step[ExtentsT, SlotsT, InT]) -> OutT:
         self.last_step = StepRecord(step.live, step.choice)

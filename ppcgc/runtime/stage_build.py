@@ -207,6 +207,10 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         """
         if self._table:
             raise BuildError(f"{self} has its buffers already: call feed before capture")
+        if not isinstance(later, BuiltStage):
+            raise BuildError(
+                f"{self} feeds the runner of the next stage, not a {type(later).__name__}"
+            )
         if self.layers.end != later.layers.start or self.device != later.device:
             raise BuildError(
                 f"{self} cannot feed {later}: it ends at layer {self.layers.end} on {self.device}, "

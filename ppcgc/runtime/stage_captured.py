@@ -92,7 +92,14 @@ class CapturedStage(BuiltStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
         Raises BuildError for the measurement of another runner.
         """
+        from ppcgc.runtime.crossover import Crossover
+
         own = f"{self.family}.{self.runner}"
+        if not (crossover is None or isinstance(crossover, Crossover)):
+            raise BuildError(
+                f"{self}: use_calibration takes what `calibrate` returned for it, or None, "
+                f"not a {type(crossover).__name__}"
+            )
         if crossover is not None and crossover.runner != own:
             raise BuildError(f"{self}: the calibration is of {crossover.runner}, not of {own}")
         self.crossover = crossover

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from copy import deepcopy
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any
 
 import pytest
 from binding_tools import binding_of, compiled, errors
+from command_line import Result
 from small_spec import CONFIG, SPEC
 
-from ppcgc.cli import main
 from ppcgc.expr.evaluate import Value
 from ppcgc.known.sizes import NotKnownError
 
@@ -143,13 +142,6 @@ def test_what_the_command_line_gives_is_no_finding_of_the_spec(
 # ---------------------------------------------------------------- the command
 
 
-class Ran:
-    def __init__(self, *argv: str) -> None:
-        out, err = io.StringIO(), io.StringIO()
-        self.code = main(list(argv), out, err)
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -162,8 +154,8 @@ BIND = ("generate", "small.yaml", "--bind", "config.json", "--stages", "3", "--s
 
 
 def test_generate_then_check(folder: Path) -> None:
-    assert Ran(*BIND).code == 0
-    assert Ran(*BIND, "--check").code == 0
+    assert Result(*BIND).code == 0
+    assert Result(*BIND, "--check").code == 0
     family = (folder / "generated/small/family.py").read_text()
     assert "STAGES = ((0, 2), (2, 4), (4, 6))" in family
     assert family.splitlines()[2].startswith("# bound: config.json sha256:")
@@ -175,21 +167,21 @@ def test_generate_then_check(folder: Path) -> None:
     ids=["no binding", "other stages", "other sizes"],
 )
 def test_check_tells_another_binding(folder: Path, other: tuple[str, ...]) -> None:
-    assert Ran(*BIND).code == 0
-    assert Ran(*other, "--check").code == 1
+    assert Result(*BIND).code == 0
+    assert Result(*other, "--check").code == 1
 
 
 def test_check_tells_another_config(folder: Path) -> None:
-    assert Ran(*BIND).code == 0
+    assert Result(*BIND).code == 0
     (folder / "config.json").write_text(json.dumps(dict(reversed(CONFIG.items())), indent=4))
-    assert Ran(*BIND, "--check").code == 0  # the same values, written otherwise
+    assert Result(*BIND, "--check").code == 0  # the same values, written otherwise
     (folder / "config.json").write_text(json.dumps(CONFIG | {"block": 3}))
-    assert Ran(*BIND, "--check").code == 1
+    assert Result(*BIND, "--check").code == 1
 
 
 def test_findings_leave_no_files(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(with_value("text.hidden", None)))
-    ran = Ran(*BIND, "--format", "concise")
+    ran = Result(*BIND, "--format", "concise")
     assert (ran.code, (folder / "generated").exists()) == (1, False)
     assert ran.out == (
         f"small.yaml:{line_of('hidden: config')}:3: error[PPC660] config.json has no "
@@ -213,6 +205,6 @@ def test_findings_leave_no_files(folder: Path) -> None:
 )
 def test_what_cannot_run(folder: Path, argv: tuple[str, ...], problem: str) -> None:
     (folder / "other.yaml").write_text(SPEC.replace("family: small", "family: other"))
-    ran = Ran("generate", *argv)
+    ran = Result("generate", *argv)
     assert ran.code == 2
     assert problem in ran.err

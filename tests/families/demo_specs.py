@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ppcgc.driver import Source, compile_sources
 
 SPECS = Path(__file__).parent / "specs"
@@ -28,3 +30,16 @@ def import_spec(name: str, folder: Path) -> Any:
         return importlib.import_module(name)
     finally:
         sys.path.remove(str(folder))
+
+
+class Packages:
+    """The package of a spec by its name, made once."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._made: dict[str, Any] = {}
+
+    def __call__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = import_spec(name, Path(self._folders.mktemp(name)))
+        return self._made[name]

@@ -288,3 +288,21 @@ class PagedEngine:
     def _fit(self, sequences: Sequence[PagedSequence]) -> None:
         for sequence in sequences:
             self._pages.fit(sequence)
+
+
+def check_every_step(
+    package: ModuleType,
+    model: Any,
+    cuts: Sequence[int],
+    device: str,
+    *,
+    kv_rows: int,
+    context: int,
+) -> None:
+    """A model with one pool and plain stages, cut there: each step gives the unsplit model's."""
+    parts = plain_parts(package, kv_rows)
+    pipeline = build(
+        package, model, parts, cuts=cuts, device=device, kv_rows=kv_rows, context=context
+    )
+    engine = PagedEngine(kv_rows, context)
+    assert check_serving(pipeline, lambda sequence: alone(model, sequence.ids), engine) == PATHS

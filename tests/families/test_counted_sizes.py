@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from demo_specs import import_spec
+from demo_specs import Packages
 from torch import Tensor
 
 from ppcgc.runtime import LayerRange, Ranks, capture, open_backend
@@ -19,15 +17,8 @@ ONE_LAYER = LayerRange(0, 1, 1)
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
-    made: dict[str, Any] = {}
-
-    def package(name: str) -> Any:
-        if name not in made:
-            made[name] = import_spec(name, Path(tmp_path_factory.mktemp(name)))
-        return made[name]
-
-    return package
+def package(tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    return Packages(tmp_path_factory)
 
 
 # ---------------------------------------------------------------- scalars
@@ -41,7 +32,7 @@ class Sums:
         return {"sums": input_ids.view(-1, num_draft + 1).sum(1), "filled": rows}
 
 
-def verifier(package: Callable[[str], Any], device: str) -> Any:
+def verifier(package: Packages, device: str) -> Any:
     widths = package("widths")
     runner = widths.VerifyOnly(
         model=Sums(),
@@ -67,7 +58,7 @@ def drafts(rows: list[list[int]], num_draft: int, pages: int, longest: int) -> A
     )
 
 
-def test_each_value_has_graphs_of_its_own_sizes(package: Callable[[str], Any], device: str) -> None:
+def test_each_value_has_graphs_of_its_own_sizes(package: Packages, device: str) -> None:
     runner = verifier(package, device)
     # 1, 2 or 4 requests with 1 draft, 1 or 2 with 4 drafts; 2 or 8 pages with each
     assert sorted({(p.requests, p.tokens, p.num_draft) for p in runner.table}) == [
@@ -84,7 +75,7 @@ def test_each_value_has_graphs_of_its_own_sizes(package: Callable[[str], Any], d
     assert len(runner.table) == 10
 
 
-def test_a_step_takes_the_size_of_its_own_value(package: Callable[[str], Any], device: str) -> None:
+def test_a_step_takes_the_size_of_its_own_value(package: Packages, device: str) -> None:
     runner = verifier(package, device)
     out = runner.run(drafts([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], 4, 2, 8))
     assert (out.sums.tolist(), out.filled.tolist()) == ([15, 40], [10, 2])
@@ -94,9 +85,7 @@ def test_a_step_takes_the_size_of_its_own_value(package: Callable[[str], Any], d
     assert runner.last_step.choice.padded == (4, 8, 8, 1, 32)
 
 
-def test_more_pages_than_the_longest_has_room_for(
-    package: Callable[[str], Any], device: str
-) -> None:
+def test_more_pages_than_the_longest_has_room_for(package: Packages, device: str) -> None:
     """``padded`` follows the scalar's bucket: what does not fit is over capacity."""
     runner = verifier(package, device)
     out = runner.run(drafts([[1, 2]], 1, 5, 8))
@@ -105,9 +94,7 @@ def test_more_pages_than_the_longest_has_room_for(
 
 
 @pytest.mark.parametrize("call", ["run", "eager", "begin", "begin_eager"])
-def test_limits_over_scalars_hold_on_every_path(
-    package: Callable[[str], Any], device: str, call: str
-) -> None:
+def test_limits_over_scalars_hold_on_every_path(package: Packages, device: str, call: str) -> None:
     runner = verifier(package, device)
     rows = [[1, 2, 3, 4, 5]] * 3
     with pytest.raises(LimitError, match=r"num_draft=4.*requests <= 2 or scalar.num_draft == 1"):
@@ -118,7 +105,7 @@ def test_limits_over_scalars_hold_on_every_path(
     assert out.sums.tolist() == [15, 15]
 
 
-def test_a_value_without_a_graph_is_eager(package: Callable[[str], Any], device: str) -> None:
+def test_a_value_without_a_graph_is_eager(package: Packages, device: str) -> None:
     runner = verifier(package, device)
     assert runner.run(drafts([[1, 2, 3]], 2, 1, 8)).sums.tolist() == [6]
     assert runner.last_step.choice.padded is None
@@ -132,9 +119,7 @@ class Rows:
         return torch.stack([batch.input_ids.sum(), batch.parts.sum(), batch.blocks.sum()])
 
 
-def built(
-    package: Callable[[str], Any], device: str, *, block: int = 4, tp: int = 1, **options: Any
-) -> Any:
+def built(package: Packages, device: str, *, block: int = 4, tp: int = 1, **options: Any) -> Any:
     late = package("late")
     dims = late.Dims.from_config(
         SimpleNamespace(blocks=[0] * block),
@@ -163,7 +148,7 @@ def built(
     ],
 )
 def test_buckets_are_those_of_the_build(
-    package: Callable[[str], Any], device: str, given: dict[str, Any], expected: set[Any]
+    package: Packages, device: str, given: dict[str, Any], expected: set[Any]
 ) -> None:
     runner = built(package, device, **given)
     assert set(runner.buckets) == expected
@@ -173,7 +158,7 @@ def test_buckets_are_those_of_the_build(
     capture([runner])
 
 
-def test_steps_of_a_build(package: Callable[[str], Any], device: str) -> None:
+def test_steps_of_a_build(package: Packages, device: str) -> None:
     runner = built(package, device, drafts=1, tp=2)
     capture([runner])
     batch = SimpleNamespace(
@@ -204,7 +189,7 @@ def test_steps_of_a_build(package: Callable[[str], Any], device: str) -> None:
     ],
 )
 def test_a_build_without_legal_sizes(
-    package: Callable[[str], Any], device: str, given: dict[str, Any], words: str
+    package: Packages, device: str, given: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(DimError, match=words):
         built(package, device, **given)
@@ -232,9 +217,7 @@ def pages_of(lengths: list[int]) -> Any:
     )
 
 
-def test_the_bucket_without_requests_has_no_rows_either(
-    package: Callable[[str], Any], device: str
-) -> None:
+def test_the_bucket_without_requests_has_no_rows_either(package: Packages, device: str) -> None:
     """Pages follow the requests: the graph for none is captured with a batch of nothing."""
     pages = package("pages")
     runner = pages.PrefillOnly(

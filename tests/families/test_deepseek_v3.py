@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hf_family import (
-    COMMON,
-    PATHS,
-    PagedEngine,
-    alone,
-    build,
-    check_serving,
-    plain_parts,
-    small_model,
-)
+from hf_family import COMMON, check_every_step, small_model
 from transformers import DeepseekV3Config
 
 from generated import deepseek_v3
@@ -47,19 +38,7 @@ def latent_model(device: str) -> Any:
 @pytest.mark.parametrize("cuts", [(), (2,), (1, 3)], ids=["one", "two", "three"])
 def test_every_step_equals_the_unsplit_model(cuts: Sequence[int], device: str) -> None:
     model = latent_model(device)
-    pipeline = build(
-        deepseek_v3,
-        model,
-        plain_parts(deepseek_v3, KV_ROWS),
-        cuts=cuts,
-        device=device,
-        kv_rows=KV_ROWS,
-        context=CONTEXT,
-    )
-    assert (
-        check_serving(pipeline, lambda s: alone(model, s.ids), PagedEngine(KV_ROWS, CONTEXT))
-        == PATHS
-    )
+    check_every_step(deepseek_v3, model, cuts, device, kv_rows=KV_ROWS, context=CONTEXT)
 
 
 def test_the_pool_keeps_expanded_keys_and_values() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from demo_specs import import_spec
+from demo_specs import Packages
 from models.demos import FINE, Adapted, DemoConfig, Drafter, PrefixSums, Verifier
 from torch import Tensor
 
@@ -20,19 +19,10 @@ from ppcgc.runtime.errors import PpcgcError
 CONFIG = DemoConfig()
 ONE_LAYER = LayerRange(0, 1, 1)
 
-Package = Callable[[str], Any]
-
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Package:
-    made: dict[str, Any] = {}
-
-    def package(name: str) -> Any:
-        if name not in made:
-            made[name] = import_spec(name, Path(tmp_path_factory.mktemp(name)))
-        return made[name]
-
-    return package
+def package(tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    return Packages(tmp_path_factory)
 
 
 def says(token: int) -> int:
@@ -43,7 +33,7 @@ def says(token: int) -> int:
 # ---------------------------------------------------------------- verify and extend
 
 
-def verify_pipeline(package: Package, device: str) -> list[Any]:
+def verify_pipeline(package: Packages, device: str) -> list[Any]:
     speculative = package("speculative")
     dims = speculative.Dims.from_config(CONFIG)
     classes = (speculative.VerifyFirst, speculative.VerifyMiddle, speculative.VerifyLast)
@@ -78,7 +68,7 @@ def verified(runners: Sequence[Any], batch: Any) -> tuple[Any, list[Any]]:
     return handed[-1], handed[:-1]
 
 
-def test_each_number_of_drafts_has_its_own_graph(package: Package, device: str) -> None:
+def test_each_number_of_drafts_has_its_own_graph(package: Packages, device: str) -> None:
     runners = verify_pipeline(package, device)
     assert len(runners[0].table) == 6  # 1, 2 or 4 requests, 1 or 3 drafts
     right = [2, says(2), says(says(2)), says(says(says(2)))]
@@ -92,7 +82,7 @@ def test_each_number_of_drafts_has_its_own_graph(package: Package, device: str) 
     assert out.accepted.tolist() == [0]
 
 
-def test_a_number_of_drafts_without_a_graph_never_replays(package: Package, device: str) -> None:
+def test_a_number_of_drafts_without_a_graph_never_replays(package: Packages, device: str) -> None:
     runners = verify_pipeline(package, device)
     try:
         runners[0].run(drafts([[1, 2, 3, 4]], 2))
@@ -105,7 +95,7 @@ def test_a_number_of_drafts_without_a_graph_never_replays(package: Package, devi
     assert out.accepted.tolist() == [1]
 
 
-def test_rows_that_are_not_four_to_a_request_are_refused(package: Package, device: str) -> None:
+def test_rows_that_are_not_four_to_a_request_are_refused(package: Packages, device: str) -> None:
     runners = verify_pipeline(package, device)
     batch = drafts([[1, 2, 3, 4], [1, 2, 3]], 1)
     with pytest.raises(PpcgcError, match=r"7.*8|8.*7"):
@@ -113,7 +103,7 @@ def test_rows_that_are_not_four_to_a_request_are_refused(package: Package, devic
 
 
 def test_the_stream_for_the_draft_model_crosses_behind_its_layer(
-    package: Package, device: str
+    package: Packages, device: str
 ) -> None:
     runners = verify_pipeline(package, device)
     out, handed = verified(runners, drafts([[1, 2, 3, 4], [5, 6, 7, 8]], 3))
@@ -124,7 +114,7 @@ def test_the_stream_for_the_draft_model_crosses_behind_its_layer(
     assert handed[1].hidden_states.dtype == torch.bfloat16
 
 
-def test_the_draft_model_is_extended_by_what_was_accepted(package: Package, device: str) -> None:
+def test_the_draft_model_is_extended_by_what_was_accepted(package: Packages, device: str) -> None:
     draft = package("draft")
     runner = draft.ExtendOnly(
         model=Drafter(),
@@ -150,7 +140,7 @@ def test_the_draft_model_is_extended_by_what_was_accepted(package: Package, devi
 
 
 @pytest.mark.parametrize("num_chunks", [0, 1, 2, 3, 4, 7, 16])
-def test_prefixes_are_read_in_chunks(package: Package, device: str, num_chunks: int) -> None:
+def test_prefixes_are_read_in_chunks(package: Packages, device: str, num_chunks: int) -> None:
     prefix = package("prefix")
     rows = 100
     cache = torch.zeros(rows, 3, device=device)
@@ -201,7 +191,7 @@ def prefix_batch(
 # ---------------------------------------------------------------- adapters
 
 
-def adapted(package: Package, name: str, device: str) -> Any:
+def adapted(package: Packages, name: str, device: str) -> Any:
     adapters = package("adapters")
     runner = getattr(adapters, f"{name}Only")(
         model=Adapted(CONFIG, device),
@@ -235,7 +225,7 @@ def states(ids: list[int], moves: list[int]) -> list[list[float]]:
 
 
 @pytest.mark.parametrize(("name", "graphs"), [("Filled", 3), ("Keyed", 6)])
-def test_a_batch_without_adapters(package: Package, device: str, name: str, graphs: int) -> None:
+def test_a_batch_without_adapters(package: Packages, device: str, name: str, graphs: int) -> None:
     runner = adapted(package, name, device)
     assert len(runner.table) == graphs  # three sizes; two of each where presence is in the key
     ids = [1, 2, 3]
@@ -248,7 +238,7 @@ def test_a_batch_without_adapters(package: Package, device: str, name: str, grap
     assert runner.eager_steps == {}
 
 
-def test_lengths_have_a_twin_on_the_host(package: Package, device: str) -> None:
+def test_lengths_have_a_twin_on_the_host(package: Packages, device: str) -> None:
     runner = adapted(package, "Filled", device)
     step = runner.begin(requests([1, 2, 3], None, device))
     twin: Tensor = step.slots.seq_lens_host
@@ -258,7 +248,7 @@ def test_lengths_have_a_twin_on_the_host(package: Package, device: str) -> None:
     runner.finish(step)
 
 
-def test_a_batch_may_lack_an_optional_twin(package: Package, device: str) -> None:
+def test_a_batch_may_lack_an_optional_twin(package: Packages, device: str) -> None:
     assert adapted(package, "Keyed", device).run(requests([1], None, device, twin=False))
     runner = adapted(package, "Filled", device)
     with pytest.raises(PpcgcError, match="seq_lens"):

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hf_family import (
-    COMMON,
-    PATHS,
-    PagedEngine,
-    alone,
-    build,
-    check_serving,
-    plain_parts,
-    small_model,
-)
+from hf_family import COMMON, check_every_step, small_model
 from transformers import Qwen3MoeConfig
 
 from generated import qwen3_moe
@@ -38,16 +29,4 @@ def experts_model(device: str) -> Any:
 @pytest.mark.parametrize("cuts", [(), (2,), (1, 2)], ids=["one", "two", "three"])
 def test_every_step_equals_the_unsplit_model(cuts: Sequence[int], device: str) -> None:
     model = experts_model(device)
-    pipeline = build(
-        qwen3_moe,
-        model,
-        plain_parts(qwen3_moe, KV_ROWS),
-        cuts=cuts,
-        device=device,
-        kv_rows=KV_ROWS,
-        context=CONTEXT,
-    )
-    assert (
-        check_serving(pipeline, lambda s: alone(model, s.ids), PagedEngine(KV_ROWS, CONTEXT))
-        == PATHS
-    )
+    check_every_step(qwen3_moe, model, cuts, device, kv_rows=KV_ROWS, context=CONTEXT)

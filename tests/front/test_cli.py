@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import Result
 
 from ppcgc import __version__
 from ppcgc.cli import main
@@ -16,14 +17,6 @@ from ppcgc.diagnostics import catalogue
 from ppcgc.diagnostics.model import Rule
 
 GOOD = "family: llama\nbody: one\n"
-
-
-class Result:
-    def __init__(self, *argv: str | Path) -> None:
-        stdout, stderr = io.StringIO(), io.StringIO()
-        self.code = main([str(word) for word in argv], stdout, stderr)
-        self.out = stdout.getvalue()
-        self.err = stderr.getvalue()
 
 
 @pytest.fixture
@@ -276,6 +269,12 @@ def test_explain_suggests_the_nearest(few_rules: None, word: str) -> None:
     result = Result("explain", word)
     assert result.code == 2
     assert f"no rule `{word}`; did you mean PPC009 duplicate-key" in result.err
+
+
+def test_a_retired_code_says_why_and_stays_taken() -> None:
+    assert "PPC204 is retired: late rows may repeat the last one" in Result("explain", "ppc204").err
+    with pytest.raises(ValueError, match="PPC204 late-rows: the code is retired"):
+        catalogue.rule("PPC204", "late-rows", "Something else.")
 
 
 def test_explain_of_nothing_like_it(few_rules: None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shlex
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Result
 
 from ppcgc.arguments import MODEL_DTYPES
-from ppcgc.cli import main
 from ppcgc.driver import Source, check_source
 from ppcgc.ir import DTYPES
 from ppcgc.schema_file import NAME
@@ -55,13 +54,6 @@ runners:"""
 CONFIG = {"text": {"hidden": 16}, "layers": 7, "torch_dtype": "torch.bfloat16"}
 
 
-class Ran:
-    def __init__(self, *argv: str) -> None:
-        out, err = io.StringIO(), io.StringIO()
-        self.code = main(list(argv), out, err)
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -71,7 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def planned(*options: str) -> dict[str, Any]:
-    ran = Ran("plan", "small.yaml", "--format", "json", *options)
+    ran = Result("plan", "small.yaml", "--format", "json", *options)
     assert ran.code == 0, ran.err + ran.out
     data: dict[str, Any] = json.loads(ran.out)
     return data
@@ -157,16 +149,16 @@ def test_declared_stages(folder: Path) -> None:
     (folder / "small.yaml").write_text(text)
     data = planned("--config", "config.json")
     assert [(s["start"], s["end"]) for s in data["stages"]] == [(0, 1), (1, 7)]
-    ran = Ran("plan", "small.yaml", "--stages", "3")
+    ran = Result("plan", "small.yaml", "--stages", "3")
     assert (ran.code, ran.err) == (2, "ppcgc: --stages 3: the spec states 2 stages\n")
     (folder / "config.json").write_text(json.dumps({**CONFIG, "layers": 8}))
-    ran = Ran("plan", "small.yaml", "--config", "config.json")
+    ran = Result("plan", "small.yaml", "--config", "config.json")
     assert ran.err == "ppcgc: the stages end at layer 7, the model at 8\n"
 
 
 def test_the_text_shows_the_same_numbers(folder: Path) -> None:
     options = ("--config", "config.json", "--set", "kv_rows=99", "--stages", "2")
-    text = Ran("plan", "small.yaml", *options).out
+    text = Result("plan", "small.yaml", *options).out
     assert "runner step: 2 graphs of at most 64" in text
     assert "stage 0 first: layers [0, 4), 4 layers" in text
     assert "tokens: up to 8 live rows replay, capacity 8" in text
@@ -177,7 +169,7 @@ def test_the_text_shows_the_same_numbers(folder: Path) -> None:
 
 
 def test_the_text_says_what_to_give(folder: Path) -> None:
-    text = Ran("plan", "small.yaml").out
+    text = Result("plan", "small.yaml").out
     assert (
         "not known: bytes of `dtype: model` (give --dtype, or a --config FILE that has it)" in text
     )
@@ -189,12 +181,12 @@ def test_the_dtype_is_asked_for_only_where_bytes_need_it(folder: Path) -> None:
     asked = "bytes of `dtype: model`"
     (folder / "config.json").write_text(json.dumps({**CONFIG, "torch_dtype": None}))
     sizes = ("--config", "config.json", "--set", "kv_rows=99")
-    assert asked in Ran("plan", "small.yaml", *sizes).out
-    known = Ran("plan", "small.yaml", *sizes, "--dtype", "float16").out
+    assert asked in Result("plan", "small.yaml", *sizes).out
+    known = Result("plan", "small.yaml", *sizes, "--dtype", "float16").out
     assert asked not in known
     assert "?" not in known
     (folder / "small.yaml").write_text(SPEC.replace("dtype: model", "dtype: float32"))
-    assert asked not in Ran("plan", "small.yaml", *sizes).out
+    assert asked not in Result("plan", "small.yaml", *sizes).out
 
 
 @pytest.mark.parametrize(
@@ -221,21 +213,21 @@ def test_what_cannot_be_planned(folder: Path, options: list[str], words: str) ->
     (folder / "twice.json").write_text('{"text": {"hidden": 16, "hidden": 32}}')
     (folder / "poor.json").write_text("{}")
     (folder / "odd.json").write_text('{"text": {"hidden": "16"}}')
-    ran = Ran("plan", "small.yaml", *options)
+    ran = Result("plan", "small.yaml", *options)
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
 
 
 def test_a_spec_with_errors_has_no_plan(folder: Path) -> None:
     (folder / "small.yaml").write_text("version: 1\n")
-    ran = Ran("plan", "small.yaml")
+    ran = Result("plan", "small.yaml")
     assert ran.code == 1
     assert "PPC102" in ran.out
 
 
 def test_a_folder_of_several_specs_has_no_one_plan(folder: Path) -> None:
     (folder / "b.yaml").write_text(SPEC)
-    assert ".: holds 2 specs; give one of them" in Ran("plan", ".").err
+    assert ".: holds 2 specs; give one of them" in Result("plan", ".").err
 
 
 def test_model_dtypes_are_dtypes() -> None:
@@ -246,15 +238,15 @@ def test_model_dtypes_are_dtypes() -> None:
 
 
 def test_the_starter_validates_clean_and_plans(folder: Path) -> None:
-    ran = Ran("init")
+    ran = Result("init")
     assert (ran.code, ran.out) == (0, "")
     assert "wrote my_model.yaml" in ran.err
     assert f"`ppcgc schema > {NAME}`" in ran.err
     text = Path("my_model.yaml").read_text()
     assert text.startswith(f"# yaml-language-server: $schema={NAME}\n")
-    checked = Ran("validate", "my_model.yaml")
+    checked = Result("validate", "my_model.yaml")
     assert (checked.code, checked.out) == (0, "")
-    assert Ran("plan", "my_model.yaml").code == 0
+    assert Result("plan", "my_model.yaml").code == 0
 
 
 @pytest.mark.parametrize(
@@ -266,7 +258,7 @@ def test_the_starter_validates_clean_and_plans(folder: Path) -> None:
     ],
 )
 def test_names_of_a_starter(folder: Path, argv: list[str], path: str, family: str) -> None:
-    assert Ran("init", *argv).code == 0
+    assert Result("init", *argv).code == 0
     checked = check_source(Source(file=path, data=Path(path).read_bytes()))
     assert checked.family is not None
     assert checked.family.name == family
@@ -274,13 +266,13 @@ def test_names_of_a_starter(folder: Path, argv: list[str], path: str, family: st
 
 @pytest.mark.parametrize("name", ["bad name!/x", "-x", "it's", "$(touch y)"])
 def test_what_it_suggests_can_be_run(folder: Path, name: str) -> None:
-    ran = Ran("init", "--family", "x", "--", name)
+    ran = Result("init", "--family", "x", "--", name)
     assert ran.code == 0
     check, schema = (line.split("`")[1] for line in ran.err.splitlines())
     verb, to = shlex.split(check), shlex.split(schema)
     assert verb[:2] == ["ppcgc", "validate"]
     assert len(verb) == 3
-    assert Ran(*verb[1:]).code == 0
+    assert Result(*verb[1:]).code == 0
     assert to[:3] == ["ppcgc", "schema", ">"]
     assert [Path(word).parent for word in to[3:]] == [Path(verb[2]).parent]
 
@@ -288,20 +280,20 @@ def test_what_it_suggests_can_be_run(folder: Path, name: str) -> None:
 def test_the_schema_of_a_folder_above_is_used(folder: Path) -> None:
     (folder / "schemas").mkdir()
     (folder / "schemas" / NAME).write_text("{}")
-    assert "ppcgc schema" not in Ran("init", "specs/deep/a").err
+    assert "ppcgc schema" not in Result("init", "specs/deep/a").err
     first = (folder / "specs/deep/a.yaml").read_text().split("\n", 1)[0]
     assert first == f"# yaml-language-server: $schema=../../schemas/{NAME}"
 
 
 def test_a_file_is_never_written_over(folder: Path) -> None:
-    ran = Ran("init", "small")
+    ran = Result("init", "small")
     assert (ran.code, ran.err) == (2, "ppcgc: small.yaml: is there already\n")
     assert (folder / "small.yaml").read_text() == SPEC
 
 
 @pytest.mark.parametrize("argv", [["class"], ["1st"], ["a", "--family", "x: 1\ny"], ["日本"]])
 def test_a_family_that_is_no_name(folder: Path, argv: list[str]) -> None:
-    ran = Ran("init", *argv)
+    ran = Result("init", *argv)
     assert ran.code == 2
     assert "give another name with --family" in ran.err
     assert not list(folder.glob("[!s]*.yaml"))

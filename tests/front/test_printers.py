@@ -209,7 +209,9 @@ def test_a_spec_cannot_write_to_the_terminal() -> None:
 
 
 def test_lone_surrogates_can_be_printed() -> None:
-    one(at(1, 1, 2), "\udc80", "bad \udc80").encode()
+    text = one(at(1, 1, 2), "\udc80", "bad \udc80")
+    assert "bad \\udc80" in text
+    assert text.encode()
 
 
 def test_colour_only_when_asked_for() -> None:

@@ -214,7 +214,11 @@ def test_brackets_only_where_needed(text: str, printed: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="ab1(),.+-*/%<>=!'\" not in", max_size=30))
 def test_any_text_is_parsed_or_refused(text: str) -> None:
-    parse(text, span(text))
+    found = parse(text, span(text))
+    if isinstance(found, ExprError):
+        assert found.message
+    else:
+        assert parse(to_text(found), span(text)) == found
 
 
 # ---------------------------------------------------------------- names

@@ -9,11 +9,30 @@ from typing import Any
 import pytest
 
 from ppcgc.runtime.errors import HandOffTimeoutError, PeerError
+from ppcgc.runtime.pipeline import watch as watch_module
 from ppcgc.runtime.pipeline.board import Failure
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.watch import BreakOff, Watch
 
 LIMIT = 0.3
+
+
+class Clock:
+    """Stands still until it is moved, and counts who asks."""
+
+    def __init__(self) -> None:
+        self.now, self.asked = 100.0, 0
+
+    def monotonic(self) -> float:
+        self.asked += 1
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(watch_module, "time", made)
+    return made
 
 
 class Fake:
@@ -34,13 +53,21 @@ class Fake:
 class Watched:
     """A watch, and what it said."""
 
-    def __init__(self, failed: PeerError | None = None) -> None:
+    def __init__(self, clock: Clock, failed: PeerError | None = None) -> None:
+        self.clock = clock
         self.errors: list[PeerError] = []
         self.said = threading.Event()
         self.failed = failed
         self.watch = Watch(
             limit=LIMIT, late=self._late, failed=lambda: self.failed, tripped=self._tripped
         )
+
+    def after(self, seconds: float) -> None:
+        """That much later, once the watch has looked at everything again."""
+        self.clock.now += seconds
+        looks = self.clock.asked + 6  # three questions in a look at most: one whole look, or more
+        while self.clock.asked < looks and not self.said.is_set():
+            time.sleep(0.01)
 
     def _late(self, transfer: Any, why: str) -> PeerError:
         return HandOffTimeoutError(f"rank {transfer.peer}, step {transfer.step}{why and ': '}{why}")
@@ -50,60 +77,64 @@ class Watched:
         self.said.set()
 
 
-def test_the_oldest_transfer_that_does_not_happen_is_named() -> None:
-    watched = Watched()
+def test_the_oldest_transfer_that_does_not_happen_is_named(clock: Clock) -> None:
+    watched = Watched(clock)
     first, second, other = Fake(4), Fake(5), Fake(9, peer=2)
     first.happened = other.happened = True
     for name, transfer in (("in", first), ("in", second), ("out", other)):
         watched.watch.add(name, transfer)
-    assert watched.said.wait(10 * LIMIT)
+    watched.after(0)  # the limit counts from here, where the first is seen to have happened
+    watched.after(0.9 * LIMIT)
+    assert not watched.errors
+    watched.after(0.2 * LIMIT)
     assert [str(error) for error in watched.errors] == ["rank 1, step 5"]
     watched.watch.stop()
 
 
-def test_transfers_that_happen_one_after_the_other_are_never_late() -> None:
-    watched = Watched()
+def test_transfers_that_happen_one_after_the_other_are_never_late(clock: Clock) -> None:
+    watched = Watched(clock)
     transfers = [Fake(step) for step in range(6)]
     for transfer in transfers:
         watched.watch.add("in", transfer)
     for transfer in transfers:  # all together they take longer than the limit
-        time.sleep(0.5 * LIMIT)
+        watched.after(0.9 * LIMIT)
         transfer.happened = True
-    time.sleep(2 * LIMIT)
+        watched.after(0)
+    watched.after(2 * LIMIT)
     assert not watched.errors
     asked = [transfer.asked for transfer in transfers]
-    time.sleep(LIMIT)
+    watched.after(LIMIT)
     assert [transfer.asked for transfer in transfers] == asked  # forgotten
     watched.watch.stop()
 
 
-def test_another_rank_that_failed_is_found_while_something_waits() -> None:
+def test_another_rank_that_failed_is_found_while_something_waits(clock: Clock) -> None:
     failure = Failure(rank=2, step=7, what="no luck").error()
-    watched = Watched(failed=failure)
-    time.sleep(LIMIT)
+    watched = Watched(clock, failed=failure)
+    watched.after(LIMIT)
     assert not watched.errors  # nothing waits: whoever asks next finds out by itself
     watched.watch.add("in", Fake(7))
-    assert watched.said.wait(10 * LIMIT)
+    watched.after(0.9 * LIMIT)
     assert watched.errors == [failure]
     watched.watch.stop()
 
 
-def test_a_lost_device_ends_it_with_its_reason() -> None:
-    watched = Watched()
+def test_a_lost_device_ends_it_with_its_reason(clock: Clock) -> None:
+    watched = Watched(clock)
     watched.watch.add("in", Fake(3, broken=True))
-    assert watched.said.wait(10 * LIMIT)
+    assert watched.said.wait(10)
     assert str(watched.errors[0]) == "rank 1, step 3: the device is lost"
     watched.watch.stop()
 
 
-def test_a_stopped_watch_says_nothing_and_leaves_no_thread() -> None:
-    watched = Watched()
+def test_a_stopped_watch_says_nothing_and_leaves_no_thread(clock: Clock) -> None:
+    watched = Watched(clock)
     watched.watch.add("in", Fake(1))
     watched.watch.stop()
     watched.watch.stop()
-    time.sleep(2 * LIMIT)
-    assert not watched.errors
+    clock.now += 2 * LIMIT
     assert not any(thread.name == "ppcgc watch" for thread in threading.enumerate())
+    assert not watched.errors
 
 
 class SilentBoard:

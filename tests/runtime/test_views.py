@@ -78,6 +78,7 @@ def test_a_boundary_is_read_by_attribute_by_key_and_as_a_mapping() -> None:
 
 
 def test_every_way_of_reading_is_noted() -> None:
+    """The end of the block raises for a key that was not read, as the test after this one sees."""
     for read in (
         lambda b: (b.hidden_states, b.residual),
         lambda b: (b["hidden_states"], b["residual"]),
@@ -99,6 +100,7 @@ def test_a_key_that_nobody_reads_is_named() -> None:
 
 
 def test_a_key_that_a_slot_shows_counts_as_read() -> None:
+    """The end of the block does not raise for it."""
     with all_keys_read(handed(), ("residual",)) as shown:
         _ = shown["hidden_states"]
 

@@ -21,7 +21,6 @@ from ppcgc.runtime.errors import (
 )
 
 SIZES = (4, 8, 16)
-LARGEST_FIRST = [size for size in reversed(SIZES) for _ in range(2)]
 
 
 def test_every_bucket_warms_up_before_any_is_captured(toy: Any) -> None:

@@ -21,8 +21,10 @@ from ppcgc.runtime.errors import (
     OutputError,
     PpcgcError,
     SourceError,
+    StaleStepError,
     StateError,
 )
+from ppcgc.runtime.pipeline import Pipeline
 
 CONFIG = {"hidden": HIDDEN, "vocab": VOCAB}
 
@@ -179,6 +181,61 @@ BUILDS: list[Slip] = [
         lambda toy: rt.capture([built(toy), ToyStage(0, 1)]),  # type: ignore[list-item]
         BuildError,
         ("item 1 is a ToyStage, not a runner",),
+    ),
+    (
+        "capture of nothing",
+        lambda toy: rt.capture([]),
+        BuildError,
+        ("capture was given no runners",),
+    ),
+    (
+        "calibration of a runner",
+        lambda toy: rt.calibrate(built(toy)),
+        BuildError,
+        ("calibrate takes a list of runners", "[runner]"),
+    ),
+    (
+        "calibration of a number",
+        lambda toy: rt.calibrate([3]),  # type: ignore[list-item]
+        BuildError,
+        ("calibrate: item 0 is a int, not a runner",),
+    ),
+    ("calibration of nothing", lambda toy: rt.calibrate([]), BuildError, ("given no runners",)),
+    (
+        "a calibration that is none",
+        lambda toy: built(toy).use_calibration(3),
+        BuildError,
+        ("what `calibrate` returned", "not a int"),
+    ),
+    (
+        "feeding a model",
+        lambda toy: built(toy).feed(ToyStage(0, 1)),
+        BuildError,
+        ("the runner of the next stage, not a ToyStage",),
+    ),
+    (
+        "a step that was never begun",
+        lambda toy: built(toy).finish(None),
+        StaleStepError,
+        ("what `begin` returned, not a NoneType",),
+    ),
+    (
+        "a pipeline of a runner",
+        lambda toy: Pipeline(built(toy)),
+        BuildError,
+        ("Pipeline takes a list of runners", "[runner]"),
+    ),
+    (
+        "a pipeline without a batch under way",
+        lambda toy: Pipeline([built(toy)], in_flight=0),
+        BuildError,
+        ("in_flight is 0; at least 1",),
+    ),
+    (
+        "verification of a runner",
+        lambda toy: rt.verify(built(toy)),
+        BuildError,
+        ("verify takes a Subject, not a ", "Subject(runners=[...], batches=...)"),
     ),
 ]
 

@@ -15,8 +15,6 @@ from ppcgc.runtime import verify
 from ppcgc.runtime.verification.neighbours import neighbour_findings
 from ppcgc.runtime.verification.session import Session, holds_numbers
 
-Load = Callable[[Any, Any, Any, Any, Any], None]
-
 
 def loading_as(runner: Any, after: Callable[[Any, Any, Any, Any], None]) -> None:
     """Let ``after(slots, batch, live, bucket)`` spoil what the runner's load did."""

@@ -12,6 +12,7 @@ from typing import Self
 from torch.distributed import distributed_c10d as c10d
 
 from ppcgc.runtime.errors import AgreementError, BuildError, NotCapturedError, PeerError
+from ppcgc.runtime.joining import check_list
 from ppcgc.runtime.pipeline.agreement import agree, terms_of
 from ppcgc.runtime.pipeline.board import Board, Failure
 from ppcgc.runtime.pipeline.channel import HeaderChannel
@@ -53,8 +54,11 @@ class OpenPipeline:
         lanes: Sequence[Sequence[int]] | None = None,
         store: c10d.Store | None = None,
     ) -> None:
-        if not runners or in_flight < 1:
-            raise BuildError("a pipeline has at least one runner, and one batch in flight")
+        check_list(runners, "Pipeline")
+        if in_flight < 1:
+            raise BuildError(
+                f"in_flight is {in_flight}; at least 1 batch is under way (default: 2)"
+            )
         lane = own_lane(lanes)
         self.rank, self.size = lane.stage, lane.size
         self.dropped: Mapping[str, str] = {}

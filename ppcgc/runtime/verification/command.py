@@ -14,9 +14,6 @@ from ppcgc.runtime.errors import BuildError, PpcgcError
 from ppcgc.runtime.verification import Subject, Verification, as_json, verify
 from ppcgc.runtime.verification.verdicts import Verdict
 
-#: How a verification is printed.
-FORMATS = ("full", "concise", "json")
-
 
 def verify_factory(
     name: str,
@@ -101,7 +98,7 @@ def _subjects(name: str, made: object) -> list[Subject]:
 
 
 def text_of(verifications: tuple[Verification, ...], form: str) -> str:
-    """The report in one of FORMATS, without a final newline."""
+    """The report as ``form`` says (full, concise, json), without a final newline."""
     if form == "json":
         return as_json(verifications)
     if form == "concise":

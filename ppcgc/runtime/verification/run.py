@@ -63,6 +63,11 @@ def run(
     progress: Progress | None = None,
 ) -> Verification:
     """See ``ppcgc.runtime.verify``."""
+    if not isinstance(subject, Subject):
+        raise BuildError(
+            f"verify takes a Subject, not a {type(subject).__name__}; "
+            "write Subject(runners=[...], batches=...), or call assert_verified"
+        )
     wanted = tuple(CHECKS) if checks is None else tuple(checks)
     unknown = [name for name in wanted if name not in CHECKS]
     if unknown:

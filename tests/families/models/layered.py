@@ -10,21 +10,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ppcgc.hf.hook import ATTENTION_NAME
-
-
-class LogitRows(Protocol):
-    """What the last stage reads of a prefill."""
-
-    @property
-    def last_token(self) -> Tensor:
-        """int64 [R]: the row of each prompt's last token."""
-        ...
 
 
 class LayeredStage(nn.Module):
