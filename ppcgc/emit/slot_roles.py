@@ -16,10 +16,11 @@ def role_check(slot: SlotCode, head: Code, *subject: Code) -> list[Code]:
     limit = (*subject, _of(slot))
     match role.role:
         case Role.INDEX:
-            check, words = "check_index", limit
+            skips = (Code("skips_negative=True"),) if role.consumer_skips_negative else ()
+            check, words = "check_index", (*limit, *skips)
         case Role.WRITE_INDEX:
-            skips = literal(role.consumer_skips_negative)
-            check, words = "check_write_index", (*limit, code("skips_negative={}", skips))
+            said = literal(role.consumer_skips_negative)
+            check, words = "check_write_index", (*limit, code("skips_negative={}", said))
         case Role.OFFSETS:
             closed = literal(shape[slot.dim or 0].offset == 1)
             check, words = "check_offsets", (*limit, code("closed={}", closed))

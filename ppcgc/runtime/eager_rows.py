@@ -129,10 +129,10 @@ class EagerRows:
 
     # ------------------------------------------------------------ roles, as at a load
 
-    def check_index(self, name: str, limit: int) -> None:
+    def check_index(self, name: str, limit: int, *, skips_negative: bool = False) -> None:
         """See ``roles``, as for the checks below. A source that is absent has nothing to check."""
         if name in self._host:
-            roles.check_index(name, self._host[name], limit)
+            roles.check_index(name, self._host[name], limit, skips_negative=skips_negative)
 
     def check_write_index(self, name: str, limit: int, *, skips_negative: bool) -> None:
         if name in self._host:

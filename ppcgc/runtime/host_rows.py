@@ -29,6 +29,7 @@ from ppcgc.runtime.host_sources import (
 #   memoryview reads and writes them in tens of nanoseconds each. Rows of one dimension with an
 #   integer dtype have such a view; beyond SMALL values torch is faster again.
 SMALL = 256
+INTS = {int}
 FEW = 8  # see Note [the largest is found by numpy]
 _IntegerCode: TypeAlias = Literal["b", "B", "h", "i", "l", "q"]
 # int64 is named as numpy names it: its arrays fit as they are.
@@ -201,7 +202,7 @@ class HostRows:
         ints = self._ints
         if ints is None or type(source) not in (list, tuple) or len(source) != live:
             return False
-        if bool in set(map(type, source)):  # Python would take them as 0 and 1
+        if set(map(type, source)) - INTS:  # Python would take truths and tensors for integers
             return False
         try:
             ints[:live] = array(ints.format, source)
@@ -342,10 +343,11 @@ class HostRows:
         highest: int = ints[signed[:live].argmax()]
         return highest < limit
 
-    def check_index(self, live: int, limit: int) -> None:
+    def check_index(self, live: int, limit: int, *, skips_negative: bool = False) -> None:
         """See ``roles``, as for the checks below. All of them raise SourceError."""
-        if not self._all_within(live, limit):
-            roles.check_index(self.name, self._live(live), limit)
+        surely = self._all_below if skips_negative else self._all_within
+        if not surely(live, limit):
+            roles.check_index(self.name, self._live(live), limit, skips_negative=skips_negative)
 
     def check_write_index(self, live: int, limit: int, *, skips_negative: bool) -> None:
         surely = self._all_below if skips_negative else self._all_within

@@ -6,6 +6,7 @@ Of exactly the slot's dtype and exactly the live rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any, TypeAlias, TypeVar
 
 import torch
@@ -27,7 +28,7 @@ def as_host_tensor(
 ) -> Tensor:
     """A CPU tensor of a host source. Raises SourceError for another kind, device or dtype.
 
-    ``cast`` converts another dtype.
+    ``cast`` converts another dtype, where every value of an integer slot stays what it is.
     """
     if source is None:
         raise AbsentSourceError(
@@ -53,11 +54,36 @@ def as_host_tensor(
     if tensor.dtype == dtype:
         return tensor
     if cast:
-        return tensor.to(dtype)
+        return _converted(tensor, dtype, name)
     raise SourceError(
         f"slot {name}: the source is {tensor.dtype}, the slot is {dtype}; "
         "convert the source, or say `cast: true`"
     )
+
+
+def _converted(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
+    """Raises SourceError for integers that would wrap, fractions and imaginary parts cut off."""
+    if tensor.is_complex() and not dtype.is_complex:
+        raise SourceError(
+            f"slot {name}: the source is {tensor.dtype}, the slot is {dtype}: a cast drops the "
+            "imaginary parts; give `source.real`"
+        )
+    whole = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+    if not whole or not tensor.numel() or tensor.dtype == torch.bool:
+        return tensor.to(dtype)
+    limits = torch.iinfo(dtype)
+    low, high = tensor.min().item(), tensor.max().item()
+    if not (limits.min <= low and high <= limits.max):  # false for a nan as well
+        raise SourceError(
+            f"slot {name}: values {low} to {high} do not fit into {dtype} "
+            f"({limits.min} to {limits.max})"
+        )
+    if tensor.is_floating_point() and bool((tensor != tensor.trunc()).any()):
+        raise SourceError(
+            f"slot {name}: the source is {tensor.dtype} with fractions, the slot is {dtype}: a "
+            "cast cuts them off; round them as you mean it"
+        )
+    return tensor.to(dtype)
 
 
 def _from_array(source: Any, name: str) -> Tensor:
@@ -78,13 +104,13 @@ def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> T
     if dtype.is_floating_point:
         raise SourceError(f"slot {name}: a {dtype} slot needs a tensor or an array, not a sequence")
     for row, value in enumerate(source):
-        if not isinstance(value, int) or (isinstance(value, bool) and dtype != torch.bool):
+        if not _is_integer(value) or (isinstance(value, bool) and dtype != torch.bool):
             raise SourceError(
                 f"slot {name}: row {row} of the source is {value!r}, not an integer; give a tensor "
                 "or an array for rows of other kinds"
             )
     try:
-        wide = torch.tensor(source, dtype=torch.int64)
+        wide = torch.tensor(list(map(index, source)), dtype=torch.int64)  # type: ignore[arg-type]  # integers, see above
     except (OverflowError, RuntimeError, ValueError) as problem:
         raise SourceError(f"slot {name}: a value does not fit into int64: {problem}") from None
     if len(wide) and dtype != torch.bool:
@@ -96,6 +122,13 @@ def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> T
                 f"({limits.min} to {limits.max})"
             )
     return wide.to(dtype)
+
+
+def _is_integer(value: object) -> bool:
+    """An integer of Python or numpy. A tensor is none: it may be on a device."""
+    return isinstance(value, int) or (
+        hasattr(type(value), "__index__") and not isinstance(value, Tensor)
+    )
 
 
 SourceT = TypeVar("SourceT")

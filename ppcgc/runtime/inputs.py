@@ -130,11 +130,10 @@ class Inputs(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT]):
             view = next(views) if info.in_block else None
             if name in lacking:
                 continue
+            size = (shapes[name], check_shape(name, whole[name]), dtype)
             if view is not None:
                 found[name] = view
-                continue
-            size = (shapes[name], check_shape(name, whole[name]), dtype)
-            if info.host_only:
+            elif info.host_only:
                 found[name] = arena.host_rows(f"slot.{name}", *size)
             elif info.boundary is not None:
                 found[name] = arena.rows(f"received.{info.boundary}", *size)

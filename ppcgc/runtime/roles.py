@@ -12,14 +12,20 @@ from torch import Tensor
 from ppcgc.runtime.errors import SourceError
 
 
-def check_index(name: str, rows: Tensor, limit: int) -> None:
-    """Raises SourceError unless every value is in [0, limit). Without values there is no fault."""
+def check_index(name: str, rows: Tensor, limit: int, *, skips_negative: bool = False) -> None:
+    """Raises SourceError unless every value is in [0, limit). Without values there is no fault.
+
+    A negative value is legal where the consumer skips it. With a limit of 0, an axis without live
+    rows, 0 is legal: it is the first padded row, where padding points as well.
+    """
     if rows.numel() == 0:
         return
     low, high = _range(rows)
-    if low < 0 or high >= limit:
+    last = max(limit - 1, 0)
+    if (low < 0 and not skips_negative) or high > last:
+        negative = ", or negative ones, which are skipped" if skips_negative else ""
         raise SourceError(
-            f"slot {name}: live values run from {low} to {high}, legal are 0 to {limit - 1}"
+            f"slot {name}: live values run from {low} to {high}, legal are 0 to {last}{negative}"
         )
 
 

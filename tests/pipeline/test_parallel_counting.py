@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from test_pipeline_parallel import LANES, place
 
 from ppcgc.runtime.pipeline import Pipeline
 from ppcgc.runtime.pipeline.board import Board
+from ppcgc.runtime.pipeline.collectives import failed_collective
 from ppcgc.runtime.pipeline.counting import Counting
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.store import own_store
@@ -73,6 +76,25 @@ def test_neighbours_see_another_count(tmp_path: Path) -> None:
     said = "DisagreementError: step 7: rank {} took part in {} collectives of the ranks 0, 1, 2"
     assert second.startswith(said.format(0, 1) + ", rank 1 in 2;")
     assert third.startswith(said.format(1, 2) + ", rank 2 in 1;")
+
+
+def waits_in_vain(rank: int) -> tuple[str, bool]:
+    """A wait with a limit of its own for ranks that come too late, and whether it is known."""
+    group = new_group([0, 1])
+    if rank == 1:
+        time.sleep(1.5)
+        return "late", True
+    work = dist.all_reduce(torch.zeros(1), group=group, async_op=True)
+    try:
+        work.wait(timedelta(seconds=0.3))
+    except RuntimeError as problem:
+        return str(problem), failed_collective(problem) is problem
+    return "done", False
+
+
+def test_a_wait_for_a_collective_in_vain_is_known(tmp_path: Path) -> None:
+    (said, known), _ = values(run_ranks(2, waits_in_vain, tmp_path))
+    assert "timed out" in said.lower() and known
 
 
 def know(rank: int) -> Any:

@@ -134,6 +134,41 @@ def open_after_capture(rank: int) -> None:
     Pipeline([runner], timeout=10)
 
 
+def open_twice(rank: int) -> Any:
+    """A second pipeline of the same runners, beside the first and after one that was not used."""
+    runners = [build(rank, 2, names=("decode",)).runners["decode"]]
+    Pipeline(runners, timeout=10).close()
+    with Pipeline(runners, timeout=10) as pipeline:
+        refused = _opened(lambda: Pipeline(runners, timeout=10))
+        pipeline.capture()
+        made = pipeline.run("decode", decode_batch(3))
+        return refused, None if made is None else made.hidden_states.clone()
+
+
+def test_a_runner_is_in_one_pipeline(tmp_path: Path) -> None:
+    (refused, _), (_, made) = values(run_ranks(2, open_twice, tmp_path))
+    assert (
+        refused.startswith("BuildError: llama.decode first") and "in a pipeline already" in refused
+    )
+    torch.testing.assert_close(made, plain(decode_batch(3)), atol=1e-5, rtol=0)
+
+
+def open_with_lanes(rank: int, odd: list[list[int]]) -> None:
+    runners = list(build(rank, 3).runners.values())
+    Pipeline(runners, timeout=10, lanes=odd if rank == 1 else [[0, 1, 2]])
+
+
+@pytest.mark.parametrize("odd", [[[0, 2, 1]], [[0, 1], [2]]])
+def test_other_lanes_are_named_on_every_rank(odd: list[list[int]], tmp_path: Path) -> None:
+    named = ", ".join(map(str, odd))
+    for outcome in run_ranks(3, open_with_lanes, tmp_path, odd):
+        assert outcome.kind == "AgreementError"
+        assert outcome.text == (
+            f"list of lanes: rank 0 has [0, 1, 2], rank 1 has {named}; "
+            "give every rank the same `lanes`"
+        )
+
+
 def test_a_pipeline_needs_a_process_group() -> None:
     with pytest.raises(BuildError, match="start the program with torchrun"):
         Pipeline(list(build(0, 2).runners.values()))

@@ -85,6 +85,24 @@ def test_ranks_that_are_called_with_other_batches(kind: str, text: str, tmp_path
     assert first.kind == "PeerError" and "rank 1 failed in step" in first.text
 
 
+def captures_again(rank: int) -> None:
+    built = build(rank, 2, names=("decode",))
+    with Pipeline(list(built.runners.values()), timeout=1.5) as pipeline:
+        pipeline.capture()
+        if rank == 1:
+            pipeline.capture()
+        pipeline.run("decode", decode_batch(4))
+
+
+def test_ranks_that_wait_for_each_other_are_told_in_what(tmp_path: Path) -> None:
+    """Neither is silent, so each may be at fault: the calls say what went wrong."""
+    for outcome in run_ranks(2, captures_again, tmp_path):
+        assert outcome.kind == "HandOffTimeoutError"
+        assert "They wait for each other: " in outcome.text
+        assert "rank 1 for start of the capture of rank 0" in outcome.text
+        assert outcome.text.endswith("Make the same calls on all ranks")
+
+
 def late_joiner(rank: int) -> Any:
     if rank == 1:
         time.sleep(3)

@@ -140,7 +140,7 @@ def boards(timeout: float) -> list[Board]:
 
 def test_an_exchange_blames_the_rank_that_the_missing_one_waits_for() -> None:
     first, second, _ = boards(0.2)
-    waits = threading.Thread(target=second.culprit, args=(2,))
+    waits = threading.Thread(target=second.culprit, args=(2, "the boundary"))
     waits.start()  # rank 1 is not in the exchange, since it waits for rank 2 elsewhere
     with pytest.raises(HandOffTimeoutError, match=r"rank 2 failed in step 4: rank 1, which waits"):
         first.exchange("end", "", step=4)

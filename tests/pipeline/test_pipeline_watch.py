@@ -152,8 +152,8 @@ class SilentBoard:
         self.published.append(failure)
         return self.published[0]
 
-    def culprit(self, peer: int) -> int:
-        return peer
+    def culprit(self, peer: int, what: str) -> tuple[int, str]:
+        return peer, ""
 
     def raise_failure(self) -> None:
         return None

@@ -232,6 +232,18 @@ BUILDS: list[Slip] = [
         ("in_flight is 0; at least 1",),
     ),
     (
+        "a pipeline without time",
+        lambda toy: Pipeline([built(toy)], timeout=0),
+        BuildError,
+        ("timeout is 0; give seconds, more than 0",),
+    ),
+    (
+        "a pipeline with time in words",
+        lambda toy: Pipeline([built(toy)], timeout="2"),  # type: ignore[arg-type]
+        BuildError,
+        ("timeout is '2'; give seconds",),
+    ),
+    (
         "verification of a runner",
         lambda toy: rt.verify(built(toy)),
         BuildError,

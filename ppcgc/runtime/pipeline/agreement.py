@@ -27,6 +27,7 @@ FIXES = {
     "tp size": "build every rank with the same groups",
     "dp size": "build every rank with the same groups",
     "place in tp and dp": "give the ranks of one lane one place",
+    "list of lanes": "give every rank the same `lanes`",
     "lanes": "give every lane a place of its own",
     "calibration": "apply one kept calibration on all ranks",
 }

@@ -108,8 +108,8 @@ class Board:
             pause = min(2 * pause, 0.02)
 
     def _late(self, rank: int, what: str, step: int) -> PeerError:
-        blamed = self.culprit(rank)
-        detail = f"gave no {what} within {self.timeout:g} s"
+        blamed, circle = self.culprit(rank, what)
+        detail = f"gave no {what} within {self.timeout:g} s{circle}"
         if blamed != rank:
             detail = f"rank {rank}, which waits for it, {detail}"
         return self.publish(Failure(rank=blamed, step=step, what=detail, late=True)).error()
@@ -132,27 +132,35 @@ class Board:
         if failure is not None and failure.rank != self.rank:
             raise failure.error()
 
-    def culprit(self, peer: int) -> int:
-        """The rank that keeps everybody waiting, for a rank that waited for ``peer`` in vain.
+    def culprit(self, peer: int, what: str) -> tuple[int, str]:
+        """The rank that keeps everybody waiting, for one that waited for ``what`` of ``peer``.
 
         Ranks that time out together say so; the one that they wait for and that says nothing is
-        at fault. Takes GRACE seconds.
+        at fault. Where they wait for each other, that is ``peer``, and the second value says in
+        words who waits for what. Takes GRACE seconds.
         """
-        self._store.set(f"waiting/{self.rank}", str(peer))
+        self._say_waiting(peer, what)
+        blamed, said = peer, {self.rank: f"rank {self.rank} for {what} of rank {peer}"}
+        while blamed not in said and self._store.there(f"waiting/{blamed}"):
+            (text,) = self._store.get(f"waiting/{blamed}")
+            other, theirs = json.loads(text)
+            said[blamed] = f"rank {blamed} for {theirs} of rank {other}"
+            blamed = other
+        if blamed not in said:
+            return blamed, ""
+        circle = ", ".join(said.values())
+        return peer, f". They wait for each other: {circle}. Make the same calls on all ranks"
+
+    def _say_waiting(self, peer: int, what: str) -> None:
+        self._store.set(f"waiting/{self.rank}", json.dumps([peer, what]))
         time.sleep(GRACE)
-        blamed, seen = peer, {self.rank}
-        while blamed not in seen and self._store.there(f"waiting/{blamed}"):
-            seen.add(blamed)
-            blamed = int(*self._store.get(f"waiting/{blamed}"))
-        return peer if blamed in seen else blamed
 
     def silent(self, peers: Sequence[int]) -> int:
         """The one of ``peers`` that is at fault, for a rank that met all but it in a collective.
 
         Those that were there wait as well, and say so. Takes GRACE seconds.
         """
-        self._store.set(f"waiting/{self.rank}", str(peers[0]))
-        time.sleep(GRACE)
+        self._say_waiting(peers[0], "a collective")
         silent = [peer for peer in peers if not self._store.there(f"waiting/{peer}")]
         return (silent or list(peers))[0]
 
@@ -162,4 +170,6 @@ class Board:
         ``doing`` is what this rank did.
         """
         what = f"rank {self.rank} {doing}, and {gone}"
+        if gone.host is not None:  # it may have left for the failure of another, of which it read
+            what = f"{what}; what rank {gone.host} itself raised may name another rank"
         return Failure(rank=peer if gone.host is None else gone.host, step=step, what=what).error()

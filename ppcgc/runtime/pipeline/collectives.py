@@ -36,6 +36,10 @@ def groups_of(dims: Any) -> list[Group]:
     return [ranks.group for ranks in given if isinstance(ranks, Ranks) and ranks.group is not None]
 
 
+# What errors of gloo have in their text; a wait with a limit of its own says the second, alone.
+OF_GLOO = ("/gloo/", "Operation timed out")
+
+
 class Collectives:
     """What this rank does with others of its stage; ``peers`` are those, ``joining`` the ranks of
     tp that put parts together.
@@ -108,7 +112,7 @@ def failed_collective(problem: BaseException | None) -> Exception | None:
     while problem is not None:
         if isinstance(problem, Exception) and (
             isinstance(problem, dist.DistError)
-            or (isinstance(problem, RuntimeError) and "/gloo/" in str(problem))
+            or (isinstance(problem, RuntimeError) and any(w in str(problem) for w in OF_GLOO))
         ):
             return problem
         problem = problem.__cause__

@@ -133,9 +133,9 @@ class Faults:
         if not late:
             gone = f"its connection to rank {self.board.rank} is gone ({why})"
             return Failure(rank=peer, step=step, what=f"{gone}, which waited for {what}")
-        blamed = self.board.culprit(peer)
+        blamed, circle = self.board.culprit(peer, what)
         detail = f"rank {self.board.rank} waited {self.timeout:g} s for {what} of rank {peer}"
-        return Failure(rank=blamed, step=step, what=detail, late=True)
+        return Failure(rank=blamed, step=step, what=f"{detail}{circle}", late=True)
 
 
 def reason_of(problem: Exception) -> str:

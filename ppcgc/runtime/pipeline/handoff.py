@@ -107,7 +107,7 @@ class Side:
 class HandOff:
     """Both sides of a runner; None where its place in the pipeline has none.
 
-    Raises BuildError for a runner that has its buffers already.
+    Raises BuildError for a runner that has its buffers already, or that is in a pipeline.
     """
 
     def __init__(self, runner: AnyRunner) -> None:
@@ -116,7 +116,13 @@ class HandOff:
                 f"{runner} has its buffers already: open the pipeline before any capture, and "
                 "build new runners for a second one"
             )
+        if isinstance(runner.arena, BlockArena):
+            raise BuildError(
+                f"{runner} is in a pipeline already: close that one, or build new runners for a "
+                "second"
+            )
         self.runner = runner
+        self._arena = runner.arena
         self.kind: Callable[..., Any] = type(next(iter(runner.buckets)))
         self.takes = Side(runner.incoming, runner) if isinstance(runner, LaterStage) else None
         hands_on = runner.place in (Place.FIRST, Place.MIDDLE)
@@ -136,3 +142,9 @@ class HandOff:
             if side is not None and block is not None:
                 blocks[prefix], layouts[prefix] = block, side.layouts
         self.runner.arena = BlockArena(self.runner.device, blocks, layouts)
+
+    def release(self) -> None:
+        """Close the runner's graphs. One without buffers may go into another pipeline."""
+        self.runner.close()
+        if not self.runner.table:
+            self.runner.arena = self._arena

@@ -55,10 +55,12 @@ class OpenPipeline:
         store: c10d.Store | None = None,
     ) -> None:
         check_list(runners, "Pipeline")
-        if in_flight < 1:
+        if not isinstance(in_flight, int) or in_flight < 1:
             raise BuildError(
                 f"in_flight is {in_flight}; at least 1 batch is under way (default: 2)"
             )
+        if not isinstance(timeout, int | float) or not timeout > 0:
+            raise BuildError(f"timeout is {timeout!r}; give seconds, more than 0 (default: 30)")
         lane = own_lane(lanes)
         self.rank, self.size = lane.stage, lane.size
         self.dropped: Mapping[str, str] = {}
@@ -80,6 +82,7 @@ class OpenPipeline:
         self._break_off = BreakOff()
         self._failed: str | None = None
         self._closed = self._connected = self._captured = False
+        self._handoffs: list[HandOff] = []
         try:
             teams = find_teams(self._board, lanes or [lane.ranks], lane, spot_of(runners))
             number, team = next((n, t) for n, t in enumerate(teams) if t.own is not None)
@@ -208,10 +211,10 @@ class OpenPipeline:
             if self._connected:
                 last_first.callback(self._outbox.drop)
                 last_first.callback(self._channel.drop)
-            for runner in reversed(self._runners):
+            for handoff in reversed(self._handoffs):
                 if failed:  # of a CUDA context that is lost
                     last_first.enter_context(suppress(RuntimeError))
-                last_first.callback(runner.close)
+                last_first.callback(handoff.release)
 
     def _close_groups(self) -> None:
         if self._break_off.finished(self._board.timeout):

@@ -114,14 +114,25 @@ def _ranks(dims: Any, name: str) -> Ranks | None:
     return found if isinstance(found, Ranks) else None
 
 
+def _same_lanes(board: Board, lanes: Sequence[Sequence[int]]) -> None:
+    first, *others = board.exchange(
+        "terms of the pipeline", ", ".join(str(list(lane)) for lane in lanes)
+    )
+    for rank, text in zip(board.members[1:], others, strict=True):
+        if text != first:
+            raise disagreement("list of lanes", board.members[0], first, rank, text)
+
+
 def find_teams(
     board: Board, lanes: Sequence[Sequence[int]], own: Lane, spot: Spot | None
 ) -> list[Team]:
     """The teams of the world, in one order on all ranks.
 
     ``board`` is the world's. Raises AgreementError, the same on every rank, naming two ranks that
-    are in each other's place, BuildError for a spec with ranks that the lanes do not have.
+    have other lanes or are in each other's place, BuildError for a spec with ranks that the lanes
+    do not have.
     """
+    _same_lanes(board, lanes)
     if spot is None:
         return [
             Team(lanes=(tuple(lane),), own=0 if number == own.number else None, stage=own.stage)
