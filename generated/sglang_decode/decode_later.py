@@ -447,6 +447,27 @@ class _DecodeLater(
     ) -> None:
         rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
+        rt.check_value(
+            "seq_lens",
+            dims.seq_len_fill,
+            torch.int64,
+            "sglang_decode.yaml:59",
+            below=dims.max_position + 1,
+        )
+        rt.check_value(
+            "seq_lens_cpu",
+            dims.seq_len_fill,
+            torch.int64,
+            "sglang_decode.yaml:60",
+            below=dims.max_position + 1,
+        )
+        if dims.options.encoder_decoder:
+            rt.check_value(
+                "encoder_lens",
+                dims.encoder_len_fill,
+                torch.int32,
+                "sglang_decode.yaml:64",
+            )
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state

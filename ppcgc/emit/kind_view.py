@@ -116,6 +116,7 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
     keywords = keywords_of(
         planned, kind.places[0], slots, view, boundary_of(family, planned.runner)
     )
+    own = [each.slot for each in kind.slots]
     conditions = ineligible_lines(family, planned)
     boundary = identifier("Boundary") if later else Code("None")
     typed = (extents, batch, Code("Dims"), view)
@@ -132,7 +133,9 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
         hooks=hooks,
         hooks_class=class_name(*name, "hooks"),
         hook_table=hook_table(planned),
-        build_checks=build_checks(family, class_name(*name, "hooks") if hooks else None),
+        build_checks=build_checks(
+            family, planned.runner, own, class_name(*name, "hooks") if hooks else None
+        ),
         workspaces=workspaces(family, planned),
         model=class_name(*name, "model"),
         model_forward=model_forward(keywords),

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Protocol, get_type_hints
 
+import torch
+
 from ppcgc.runtime.errors import DimError
 
 
@@ -43,10 +45,35 @@ def _at(config: object, path: str) -> object:
     check_config(config)
     value = config
     for step in path.split("."):
+        has = step in value if isinstance(value, Mapping) else hasattr(value, step)
         value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
         if value is None:
-            raise DimError(f"config.{path}: the config has no {step!r}")
+            lacks = f"its {step!r} is None" if has else f"the config has no {step!r}"
+            raise DimError(f"config.{path}: {lacks}")
     return value
+
+
+def check_value(
+    slot: str,
+    value: int,
+    dtype: torch.dtype,
+    line: str,
+    *,
+    below: int | None = None,
+    skips_negative: bool = False,
+) -> None:
+    """What padding or a constant puts into a slot of integers, where sizes decide the value.
+
+    ``below`` is the first value past the role's size. Raises DimError for a value that the dtype
+    or the role forbids.
+    """
+    limits = torch.iinfo(dtype)
+    low, high = (limits.min, limits.max) if below is None else (0, min(below - 1, limits.max))
+    if not (low <= value <= high or (limits.min <= value < 0 and skips_negative)):
+        raise DimError(
+            f"slot {slot} ({line}): with these sizes its padding or constant is {value}, legal are "
+            f"{low} to {high}; build Dims with other sizes, or mend the spec"
+        )
 
 
 def build_int(name: str, value: object) -> int:
@@ -80,22 +107,29 @@ def check_options(given: object, kind: type[object], **words: Sequence[str]) -> 
 def floor_div(left: int, right: int) -> int:
     """``left // right``. Raises DimError for a zero divisor."""
     if right == 0:
-        raise DimError(f"{left} // {right}: the divisor is zero")
+        raise _by_zero(f"{left} // {right}")
     return left // right
 
 
 def ceil_div(left: int, right: int) -> int:
     """``ceil(left / right)``. Raises DimError for a zero divisor."""
     if right == 0:
-        raise DimError(f"ceil({left} / {right}): the divisor is zero")
+        raise _by_zero(f"ceil({left} / {right})")
     return -(-left // right)
 
 
 def remainder(left: int, right: int) -> int:
     """``left % right``. Raises DimError for a zero divisor."""
     if right == 0:
-        raise DimError(f"{left} % {right}: the divisor is zero")
+        raise _by_zero(f"{left} % {right}")
     return left % right
+
+
+def _by_zero(division: str) -> DimError:
+    return DimError(
+        f"{division}: the divisor is zero; a size of this build, or a live count of this batch, is "
+        "0 where an expression of the spec divides by it: write `max(…, 1)` there"
+    )
 
 
 def check_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:

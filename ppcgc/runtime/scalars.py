@@ -8,7 +8,7 @@ from ppcgc.runtime.errors import AbsentSourceError, SourceError
 
 
 def host_number(value: object, path: str) -> int:
-    """A scalar of the batch as an int; a bool counts as 0 or 1. Raises SourceError for others.
+    """A scalar of the batch as an int; a bool, numpy's too, counts as 0 or 1. Raises SourceError.
 
     Nothing is read from a tensor: on a device that would synchronise at every step.
     """
@@ -18,10 +18,13 @@ def host_number(value: object, path: str) -> int:
         raise AbsentSourceError(f"batch.{path} is None; give the scalar as an integer")
     if isinstance(value, Tensor):
         raise SourceError(f"batch.{path} is a tensor on {value.device}; give a host integer")
-    index = getattr(value, "__index__", None)
-    if index is None:
-        raise SourceError(f"batch.{path} is {value!r}; give the scalar as an integer")
-    return int(index())
+    is_truth = getattr(getattr(value, "dtype", None), "kind", None) == "b"
+    if is_truth and not getattr(value, "shape", ()):
+        return int(bool(value))
+    try:
+        return int(value.__index__())  # type: ignore[attr-defined]  # what it lacks, it says
+    except (AttributeError, TypeError):  # an array of several elements says the second
+        raise SourceError(f"batch.{path} is {value!r}; give the scalar as an integer") from None
 
 
 def host_flag(value: object, path: str) -> bool:

@@ -205,7 +205,7 @@ def test_config_integers() -> None:
     for path, message in [
         ("vocab", "config.vocab: the config has no 'vocab'"),
         ("text.vocab", "config.text.vocab: the config has no 'vocab'"),
-        ("none", "the config has no 'none'"),
+        ("none", "config.none: its 'none' is None"),
         ("zero", "config.zero is 0; a size must be at least 1"),
         ("rate", "config.rate is 0.5; a size must be an integer"),
     ]:

@@ -11,6 +11,7 @@ import torch
 from ppcgc.runtime.choice import Choice, Reason, StepRecord, smallest
 from ppcgc.runtime.counts import broken_limit, live_count, over_capacity, source_rows
 from ppcgc.runtime.errors import AbsentSourceError, CapacityError, LimitError, SourceError
+from ppcgc.runtime.scalars import host_flag, host_number
 
 
 class Index:
@@ -96,3 +97,15 @@ def test_a_record_prints_its_path() -> None:
     eager: Choice[tuple[int, int]] = Choice(None, Reason.OVER_CAPACITY, "tokens")
     assert str(StepRecord((4096, 3), eager)) == "eager 4096 (over capacity)"
     assert StepRecord((4096, 3), eager).path == "eager"
+
+
+@pytest.mark.parametrize(("value", "flag"), [(np.True_, True), (np.bool_(False), False), (2, True)])
+def test_a_flag_may_be_of_numpy(value: object, flag: bool) -> None:
+    assert host_flag(value, "draft") is flag
+    assert host_number(value, "draft") == int(value)  # type: ignore[call-overload]  # one of these
+
+
+@pytest.mark.parametrize("value", [np.array([True]), "yes", 1.5])
+def test_a_flag_is_one_truth(value: object) -> None:
+    with pytest.raises(SourceError, match=r"batch\.draft is .*; give the scalar as an integer"):
+        host_flag(value, "draft")

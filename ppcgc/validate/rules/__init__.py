@@ -92,8 +92,10 @@ def check(family: Family) -> list[Diagnostic]:
     return in_order(found)
 
 
-# of sizes that follow from numbers of a build: too large, too small, none, too many
-_OF_SIZES = frozenset({"PPC316", "PPC318", "PPC322", "PPC324", "PPC325"})
+# of sizes that follow from numbers of a build: too large, too small, none, too many, out of range
+_OF_SIZES = frozenset(
+    {"PPC213", "PPC243", "PPC246", "PPC316", "PPC318", "PPC322", "PPC324", "PPC325"}
+)
 
 
 def check_sizes(family: Family) -> list[Diagnostic]:

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from ppcgc.expr.tree import Below, Expr, Name, Symbol
 from ppcgc.expr.walk import nodes, refs
 from ppcgc.ir import (
+    BoundaryKey,
     ComputedCount,
     ConfigDim,
     EqualsBuckets,
     ExprDim,
     Family,
+    FillPadding,
     KindIf,
     PaddedBuckets,
     Runner,
@@ -30,6 +32,9 @@ def all_expressions(family: Family) -> Iterator[Expr]:
             yield kind.rule.expr
     for tensor in tensors(family):
         yield from (extent.expr for extent in tensor.node.shape)
+        if isinstance(tensor.node, BoundaryKey) and isinstance(tensor.node.padding, FillPadding):
+            value = tensor.node.padding.value
+            yield from () if isinstance(value, float) else (value,)
     for _, slot in slots(family):
         yield from (expr for expr, _ in expressions(slot))
     for axis in family.axes:

@@ -17,14 +17,17 @@ from ppcgc.ir import (
     Slot,
     ZeroPadding,
 )
+from ppcgc.plan.intervals import Interval, bounds
 from ppcgc.validate.rules.checks import Finding, checked
 from ppcgc.validate.rules.facts import (
     Literal,
     bucket_of,
     fixed,
     fixed_dims,
+    ladder,
     listed,
     literal,
+    lowered,
     paddings,
     slots,
 )
@@ -95,8 +98,8 @@ def index_padding(family: Family) -> Iterator[Finding]:
     """Padded rows of an index point outside of what it indexes.
 
     **What.** A filled index lies in [0, size) of its `of`, for every bucket when that is an
-    axis; a negative one needs `consumer_skips_negative: true`. Known sizes are compared now,
-    others when a runner is built.
+    axis; a negative one needs `consumer_skips_negative: true`. Known sizes are compared now, as
+    are fills that name axes; those that name sizes when a runner is built (`DimError`).
 
     **Why it hurts.** Padded rows are computed: an index out of range reads foreign memory or
     faults, and -1 reads the last row.
@@ -126,6 +129,51 @@ def index_padding(family: Family) -> Iterator[Finding]:
             message = f"padded rows of index '{slot.qualified}' are {row}, past the last of {size}"
             help = f"pad with a row of '{slot.role.of}': 0 to {size - 1}"
             yield Finding(slot.span_of("padding"), message, help)
+    for runner, slot in slots(family):
+        if slot.role.role is Role.INDEX and slot.role.of_kind == "axis":
+            yield from _past_its_axis(lowered(family, runner), runner, slot)
+
+
+def _past_its_axis(family: Family, runner: Runner, slot: Slot) -> Iterator[Finding]:
+    """Computed fills of an index of an axis, in each of its buckets."""
+    axis = slot.role.of or ""
+    for padding in paddings(slot):
+        if not isinstance(padding, FillPadding) or _padding_row(padding) is not None:
+            continue
+        for size in _sizes_of(family, runner, axis):
+            fill = _fill_bounds(family, slot, padding, axis, size)
+            if fill is None or fill[1] >= size or fill[0] < 0:
+                spoken = "is not known" if fill is None else f"may be {fill[0]} to {fill[1]}"
+                yield Finding(
+                    slot.span_of("padding"),
+                    f"padded rows of index '{slot.qualified}' are computed: in the bucket of "
+                    f"{size} {axis} the value {spoken}, its rows are 0 to {size - 1}",
+                    "pad with zero, or with what is always a row of that axis",
+                )
+                break
+
+
+def _sizes_of(family: Family, runner: Runner, axis: str) -> tuple[int, ...]:
+    """The sizes of an axis that are known; of one that follows others, none are."""
+    rule = bucket_of(runner, axis)
+    return () if rule is None else ladder(family, rule)
+
+
+def _fill_bounds(
+    family: Family, slot: Slot, padding: FillPadding, axis: str, size: int
+) -> Interval | None:
+    """The least and the greatest fill in a bucket. Rows of the axis itself are padded only where
+    it is not full.
+    """
+    if isinstance(padding.value, float):
+        return None
+    box: dict[Ref, Interval] = {ref: (value, value) for ref, value in fixed_dims(family).items()}
+    for other in family.axes:
+        box[Ref(Symbol.LIVE, other.name)] = (0, other.max)
+        box[Ref(Symbol.PADDED, other.name)] = (1, other.max)
+    full = size - 1 if slot.axes == (axis,) else size
+    box[Ref(Symbol.LIVE, axis)], box[Ref(Symbol.PADDED, axis)] = (0, full), (size, size)
+    return bounds(padding.value, box)
 
 
 def _padded_indices(family: Family) -> Iterator[tuple[Runner, Slot, Literal]]:
@@ -140,6 +188,8 @@ def _padded_indices(family: Family) -> Iterator[tuple[Runner, Slot, Literal]]:
 def _size_of_subject(family: Family, runner: Runner, slot: Slot) -> int | None:
     """The fewest rows that ``of`` can have, where known."""
     of, known = slot.role.of or "", fixed_dims(family)
+    if family.bound is not None:
+        known = known | {Ref(Symbol.DIM, name): size for name, size in family.bound.dims}
     if slot.role.of_kind == "dim":
         return known.get(Ref(Symbol.DIM, of))
     if slot.role.of_kind == "state":

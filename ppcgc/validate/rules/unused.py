@@ -41,7 +41,7 @@ def unused_declaration(family: Family) -> Iterator[Finding]:
 def _unused(family: Family) -> Iterator[tuple[str, str, Span]]:
     dims = _used_dims(family)
     axes = _used_axes(family)
-    states = {slot.role.of for _, slot in slots(family) if slot.role.of_kind == "state"}
+    states = _used_states(family)
     yield from (("dim", dim.name, dim.span) for dim in family.dims if dim.name not in dims)
     yield from (("axis", axis.name, axis.span) for axis in family.axes if axis.name not in axes)
     yield from (
@@ -85,6 +85,13 @@ def _unused_scalars(family: Family) -> Iterator[tuple[str, str, Span]]:
     for span, scalar in declared.items():
         if scalar.name not in used and not isinstance(scalar.mode, ConstScalar):
             yield "scalar", scalar.name, span
+
+
+def _used_states(family: Family) -> set[str]:
+    """States that an index names, and those of as many rows: one index may serve several."""
+    named = {slot.role.of for _, slot in slots(family) if slot.role.of_kind == "state"}
+    rows = [state.rows for state in family.states if state.name in named]
+    return {state.name for state in family.states if state.rows in rows}
 
 
 def _used_dims(family: Family) -> set[str | None]:

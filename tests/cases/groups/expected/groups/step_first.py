@@ -153,6 +153,7 @@ class _StepFirst(StepSteps, rt.EntryStage[StepExtents, StepFirstBatch, Dims, Ste
         backend: rt.Backend,
     ) -> None:
         rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims))
+        rt.check_value("attn.window", dims.hidden * 2, torch.int32, "spec.yaml:18")
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
 

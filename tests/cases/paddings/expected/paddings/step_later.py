@@ -201,6 +201,7 @@ class _StepLater(
         backend: rt.Backend,
     ) -> None:
         rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims))
+        rt.check_value("host_dim", dims.sink, torch.int64, "spec.yaml:21")
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
 

@@ -173,6 +173,13 @@ class _PrefillFirst(
     ) -> None:
         rt.check_given(type(self), layers, dtype, backend, dims=(dims, Dims), state=(state, State))
         state.check(dims, backend.device)
+        rt.check_value(
+            "slot_mapping",
+            1,
+            torch.int64,
+            "spec.yaml:27",
+            below=dims.pages * dims.page,
+        )
         forward = rt.check_forward(model, KEYWORDS, type(self).__name__)
         super().__init__(model=forward, layers=layers, dims=dims, dtype=dtype, backend=backend)
         self.state = state
