@@ -37,7 +37,7 @@ class BoundaryTensors(rt.Tensors[BoundaryAxes, Boundary]):
         return tuple(infos)
 
     def held(self, of: Mapping[str, Tensor]) -> Boundary:
-        return Boundary(hidden_states=of["hidden_states"], deepstack=of.get("deepstack"))
+        return Boundary(hidden_states=of["hidden_states"], deepstack=None)
 
 
 class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
@@ -56,7 +56,7 @@ class HandedOn(BoundaryTensors, rt.Outputs[BoundaryAxes, Boundary]):
     def trim(self, buffers: Boundary, live: BoundaryAxes) -> Boundary:
         return Boundary(
             hidden_states=buffers.hidden_states.narrow(0, 0, live.tokens),
-            deepstack=rt.cut_rows(buffers.deepstack, (1, live.tokens)),
+            deepstack=None,
         )
 
 
@@ -76,16 +76,7 @@ class Received(BoundaryTensors, rt.Incoming[BoundaryAxes, Boundary]):
             (live.tokens, self.dims.hidden),
             "boundary.hidden_states",
         )
-        if into.deepstack is not None:
-            host.receive_rows(
-                into.deepstack,
-                source.deepstack,
-                (self.dims.deepstack - self.cut, live.tokens, self.dims.hidden),
-                "boundary.deepstack",
-            )
 
     def reset(self, rows: Boundary, live: Tensor, axes: tuple[str, ...]) -> None:
         self.past_live.fill(rows.hidden_states, rt.axis_count(live, axes, "tokens"), 0)
-        if rows.deepstack is not None:
-            self.past_live.fill(rows.deepstack, rt.axis_count(live, axes, "tokens"), 0, dim=1)
         self.past_live.reset()

@@ -50,7 +50,8 @@ def boundary_views(family: Family) -> tuple[BoundaryView, ...]:
 
 def _view(family: Family, module: str, keys: tuple[BoundaryKey, ...]) -> BoundaryView:
     views = tuple(boundary_view(family, key) for key in keys)
-    axes = dict.fromkeys(extent.axis for key in keys for extent in key.shape if extent.axis)
+    crossing = [key for key in keys if key.when != Bool(False)]
+    axes = dict.fromkeys(extent.axis for key in crossing for extent in key.shape if extent.axis)
     forwarded = tuple(view.key for view in views if view.by_runtime)
     split = tuple(view.split for view in views if view.split is not None)
     scattered = tuple(view.key for view in views if view.scattered)
@@ -65,7 +66,7 @@ def _view(family: Family, module: str, keys: tuple[BoundaryKey, ...]) -> Boundar
         trimmed=call(Code("Boundary"), tuple(view.trim for view in views)),
         split=Code(f"{{{', '.join(map(str, split))}}}") if split else None,
         scattered=Code(f"frozenset({{{', '.join(map(str, scattered))}}})") if scattered else None,
-        imports_torch=any(key.dtype != "model" and key.when != Bool(False) for key in keys),
+        imports_torch=any(key.dtype != "model" for key in crossing),
     )
 
 

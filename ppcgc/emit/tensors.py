@@ -54,8 +54,9 @@ class OutputView:
 class BoundaryKeyView:
     """One key of the boundary, on the sending and on the receiving side.
 
-    ``crosses`` is None for a key that crosses every cut, ``never`` says that it crosses none (a
-    binding knows all cuts). Statements are indented for a method's body.
+    ``crosses`` is None for a key that crosses every cut, ``never`` says that it crosses none, of
+    this runner or by a binding, which knows all cuts: it is None everywhere. Statements are
+    indented for a method's body.
     """
 
     name: Identifier
@@ -68,7 +69,7 @@ class BoundaryKeyView:
     never: bool
     member: Code
     trim: Code
-    receive: Code
+    receive: Code | None
     reset: Code | None
     by_runtime: bool
     split: Code | None
@@ -163,9 +164,11 @@ def _picked(output: Output) -> Code:
 def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
     """A key of the boundary; one with ``when`` is None on cuts that it does not cross."""
     tensor, name = TensorCode(family, key, ()), identifier(key.name)
-    trim = tensor.live_rows(may_lack=key.when is not None)
+    trim, never = tensor.live_rows(may_lack=key.when is not None), key.when == Bool(False)
     if key.when is None:
         type_, crosses, member = "Tensor", None, code("of[{}]", tensor.key)
+    elif never:
+        type_, crosses, member, trim = "Tensor | None", None, Code("None"), Code("None")
     else:
         always = key.when == Bool(True)
         type_, crosses = "Tensor | None", None if always else tensor.scope.python(key.when)
@@ -178,14 +181,16 @@ def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
         doc=comment(key.doc, 4) if key.doc else None,
         info=tensor.info(),
         crosses=crosses,
-        never=key.when == Bool(False),
+        never=never,
         member=code("{}={}", name, member),
         trim=code("{}={}", name, trim),
-        receive=_receive(tensor, key),
-        reset=_reset(tensor, key),
+        receive=None if never else _receive(tensor, key),
+        reset=None if never else _reset(tensor, key),
         by_runtime=key.by_runtime,
-        split=None if tensor.split is None else code("{}: {}", tensor.key, literal(tensor.split)),
-        scattered=key.wire == "scatter_gather",
+        split=None
+        if tensor.split is None or never
+        else code("{}: {}", tensor.key, literal(tensor.split)),
+        scattered=key.wire == "scatter_gather" and not never,
     )
 
 
