@@ -147,6 +147,43 @@ def test_a_broken_pipeline_stays_broken_and_leaves_nothing_behind(tmp_path: Path
         assert (groups, graphs, threads) == (1, 0, 0)  # the group of the world is the caller's
 
 
+def destroys_the_group(rank: int) -> None:
+    built = build(rank, 2, names=("decode",))
+    pipeline = Pipeline(list(built.runners.values()), timeout=TIMEOUT)
+    pipeline.capture()
+    pipeline.run("decode", decode_batch(3))
+    if rank == 0:
+        dist.destroy_process_group()
+    for _ in range(4):
+        pipeline.run("decode", decode_batch(3))
+
+
+def test_a_group_that_is_destroyed_under_a_pipeline(tmp_path: Path) -> None:
+    first, last = run_ranks(2, destroys_the_group, tmp_path)
+    assert first.kind == "BuildError"
+    assert "close the pipeline before `destroy_process_group`" in first.text
+    assert last.kind == "PeerError" and "rank 0 failed in step" in last.text
+
+
+def given_up(rank: int) -> None:
+    """Rank 0 comes when the other has given it up; it need not wait once more."""
+    built = build(rank, 2, names=("decode",))
+    if rank == 0:
+        time.sleep(3)
+    start = time.monotonic()
+    try:
+        Pipeline(list(built.runners.values()), timeout=1.0 if rank else 20.0)
+    except Exception as problem:
+        raise type(problem)(f"{problem} (after {time.monotonic() - start:.1f} s)") from None
+
+
+def test_a_rank_that_was_given_up_is_told_at_once(tmp_path: Path) -> None:
+    late, other = run_ranks(2, given_up, tmp_path)
+    assert late.kind == other.kind == "HandOffTimeoutError"
+    assert late.text.startswith("rank 0 failed in the set-up: gave no terms of the pipeline")
+    assert float(late.text.rpartition("after ")[2].removesuffix(" s)")) < 15
+
+
 def one_after_the_other(rank: int) -> Any:
     outputs = []
     for _ in range(2):

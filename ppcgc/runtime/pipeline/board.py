@@ -127,9 +127,9 @@ class Board:
         return Failure(**json.loads(text))
 
     def raise_failure(self) -> None:
-        """Raises PeerError when another rank has failed."""
+        """Raises PeerError when another rank has failed, or all have given this one up."""
         failure = self.failure()
-        if failure is not None and failure.rank != self.rank:
+        if failure is not None and (failure.rank != self.rank or failure.late):
             raise failure.error()
 
     def culprit(self, peer: int, what: str) -> tuple[int, str]:

@@ -9,9 +9,16 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
 
+import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from ppcgc.runtime.errors import AgreementError, BuildError, NotCapturedError, PeerError
+from ppcgc.runtime.errors import (
+    AgreementError,
+    BuildError,
+    NotCapturedError,
+    PeerError,
+    PpcgcError,
+)
 from ppcgc.runtime.joining import check_list
 from ppcgc.runtime.pipeline.agreement import agree, terms_of
 from ppcgc.runtime.pipeline.board import Board, Failure
@@ -198,6 +205,11 @@ class OpenPipeline:
         if self._connected and not isinstance(problem, PeerError):
             self._channel.linger(LINGER_S)
         self._let_go()
+        if not dist.is_initialized() and not isinstance(problem, PpcgcError):
+            raise BuildError(
+                f"the process group was destroyed while the pipeline was open ({text}); close the "
+                "pipeline before `destroy_process_group`"
+            ) from problem
 
     def _let_go(self) -> None:
         """All of it, whatever one part of it raises."""
