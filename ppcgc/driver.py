@@ -192,13 +192,13 @@ def _same_family(checked: list[Checked]) -> list[Diagnostic]:
     for one in checked:
         if one.family is None or one.family_span is None:
             continue
-        name = one.family.name
+        name = one.family.name.casefold()  # some disks do not tell `Llama` from `llama`
         if name in first:
             found.append(
                 Diagnostic(
                     rule=SAME_FAMILY,
                     span=one.family_span,
-                    message=f"family `{name}` is also defined by {first[name].file}",
+                    message=f"family `{one.family.name}` is also defined by {first[name].file}",
                     help="rename one of the two, or generate only one of the files",
                     related=(Related(first[name], "defined here first"),),
                 )

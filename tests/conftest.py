@@ -6,6 +6,11 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# an example that takes long on a busy machine says nothing of the code
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # fixtures of single folders: `passes` of front, `device` of families, `toy` of stages
 pytest_plugins = [

@@ -11,7 +11,7 @@ SAME_FAMILY = rule(
     A family is defined by one spec.
 
     **What.** Two specs that are generated together, or a spec and one that it extends, have the
-    same `family`.
+    same `family`; of specs that are generated together, also in capitals and small letters.
 
     **Why it hurts.** Both would write the package of that name, and which one wins would depend
     on the order in which they were given.

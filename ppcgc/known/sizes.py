@@ -149,7 +149,9 @@ def _check_names(family: Family, given: Mapping[str, Value]) -> None:
             listed = ", ".join([*sizes, *options]) or "nothing"
             raise NotKnownError(f"{family.name} has no `{name}` to set; it has: {listed}")
         if name in sizes and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise NotKnownError(f"{name} is {value}; a size is an integer of at least 1")
+            raise NotKnownError(
+                f"{name} is {value}; a size is an integer of at least 1, of 18 digits at most"
+            )
     for option in family.options:
         value = given.get(f"options.{option.name}", option.default)
         if not _is_choice(option, value):

@@ -10,6 +10,8 @@ import torch
 
 from ppcgc.runtime.errors import DimError
 
+MOST = 2**63 - 1  # torch counts rows in int64
+
 
 class Sizes(Protocol):
     """What the runtime itself reads of a family's ``Dims``."""
@@ -77,11 +79,13 @@ def check_value(
 
 
 def build_int(name: str, value: object) -> int:
-    """A size as an int. Raises DimError for anything but a positive integer."""
+    """A size as an int. Raises DimError for anything but a positive integer of 64 bits."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise DimError(f"{name} is {value!r}; a size must be an integer")
     if value < 1:
         raise DimError(f"{name} is {value}; a size must be at least 1")
+    if value > MOST:
+        raise DimError(f"{name} is {value}; a size must fit into 64 bits, at most {MOST}")
     return value
 
 

@@ -74,9 +74,10 @@ def test_one_bad_spec_means_no_files_and_all_findings(passes: list[str]) -> None
     assert "plan" not in passes
 
 
-def test_a_family_is_defined_once(passes: list[str]) -> None:
+@pytest.mark.parametrize("again", ["llama", "Llama"])
+def test_a_family_is_defined_once(again: str, passes: list[str]) -> None:
     compiled = compile_sources(
-        [source("family: llama\n", "a.yaml"), source("\nfamily: llama\n", "b.yaml")]
+        [source("family: llama\n", "a.yaml"), source(f"\nfamily: {again}\n", "b.yaml")]
     )
     (finding,) = compiled.findings
     assert finding.rule.code == "PPC018"
