@@ -32,7 +32,7 @@ from ppcgc.runtime.pipeline.outbox import Outbox
 from ppcgc.runtime.pipeline.shared_choice import SharedChoice
 from ppcgc.runtime.pipeline.steps import Steps
 from ppcgc.runtime.pipeline.store import host_of_own, own_store
-from ppcgc.runtime.pipeline.team import find_teams, spot_of
+from ppcgc.runtime.pipeline.team import Team, find_teams, spot_of
 from ppcgc.runtime.pipeline.transport import (
     Transport,
     check_scattered,
@@ -48,6 +48,14 @@ LINGER_S = 1.0  # for headers that the next rank has not taken, where this one f
 _opened = itertools.count()  # all ranks open their pipelines in one order, as they do groups
 
 
+def _check_arguments(runners: Sequence[AnyRunner], in_flight: int, timeout: float) -> None:
+    check_list(runners, "Pipeline")
+    if not isinstance(in_flight, int) or in_flight < 1:
+        raise BuildError(f"in_flight is {in_flight}; at least 1 batch is under way (default: 2)")
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise BuildError(f"timeout is {timeout!r}; give seconds, more than 0 (default: 30)")
+
+
 class OpenPipeline:
     """What ``Pipeline`` rests on: agreement, connections, and their end. See there."""
 
@@ -61,13 +69,7 @@ class OpenPipeline:
         lanes: Sequence[Sequence[int]] | None = None,
         store: c10d.Store | None = None,
     ) -> None:
-        check_list(runners, "Pipeline")
-        if not isinstance(in_flight, int) or in_flight < 1:
-            raise BuildError(
-                f"in_flight is {in_flight}; at least 1 batch is under way (default: 2)"
-            )
-        if not isinstance(timeout, int | float) or not timeout > 0:
-            raise BuildError(f"timeout is {timeout!r}; give seconds, more than 0 (default: 30)")
+        _check_arguments(runners, in_flight, timeout)
         lane = own_lane(lanes)
         self.rank, self.size = lane.stage, lane.size
         self.dropped: Mapping[str, str] = {}
@@ -97,29 +99,33 @@ class OpenPipeline:
             if len(teams) > 1:
                 self._board = board(f"{name}/{number}", team.ranks)
                 self._faults = Faults(self._board, timeout)
-            self._handoffs = [HandOff(runner) for runner in runners]
-            for runner in runners:
-                runner.among_ranks = len(team.ranks) > 1
-            check_transports(self._names, self._device)
-            scattered = check_scattered(self._handoffs, self._names)
-            terms = terms_of(self._handoffs, self._names)
-            self.fingerprint = agree(self._board, terms, team.lanes)
-            open_groups(
-                self._groups,
-                teams,
-                self._device,
-                self._faults,
-                captured="captured" in self._names,
-                scattered=scattered,
-            )
-            self._break_off.add(self._groups.aborts())
-            self._break_off.add(aborts(groups_of(runners[0].dims)))
-            if self._device.type == "cuda":
-                self._faults.watch(self._break_off.start)
+            self._agree(teams)
             self._connect(in_flight)
         except BaseException as problem:
             self._give_up(problem)
             raise
+
+    def _agree(self, teams: Sequence[Team]) -> None:
+        """Compare with the others what was built, then make the groups of all teams."""
+        self._handoffs = [HandOff(runner) for runner in self._runners]
+        for runner in self._runners:
+            runner.among_ranks = len(self._team.ranks) > 1
+        check_transports(self._names, self._device)
+        scattered = check_scattered(self._handoffs, self._names)
+        terms = terms_of(self._handoffs, self._names)
+        self.fingerprint = agree(self._board, terms, self._team.lanes)
+        open_groups(
+            self._groups,
+            teams,
+            self._device,
+            self._faults,
+            captured="captured" in self._names,
+            scattered=scattered,
+        )
+        self._break_off.add(self._groups.aborts())
+        self._break_off.add(aborts(groups_of(self._runners[0].dims)))
+        if self._device.type == "cuda":
+            self._faults.watch(self._break_off.start)
 
     def _connect(self, in_flight: int) -> None:
         ends = (self._device, self._groups.incoming, self._groups.outgoing, self._faults)

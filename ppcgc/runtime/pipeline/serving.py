@@ -54,7 +54,7 @@ class Pipeline(OpenPipeline):
         self._ready()
         try:
             # connecting waits inside NCCL: whoever is late or gone is found before
-            self._board.exchange("start of the capture", "capture")
+            self._board.exchange("start of the capture", "capture", step=self.step)
             for transport in (self._messages, *self._transports.values()):
                 transport.warm_up()
             self._collectives.warm_up()
