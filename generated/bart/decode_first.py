@@ -44,7 +44,7 @@ class DecodeFirstBatch(Protocol):
     def source_lens(self) -> rt.HostSource: ...  # [requests] int32, bart.yaml:43
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -40,7 +40,7 @@ class PrefillMiddleBatch(Protocol):
     def source_lens(self) -> rt.HostSource: ...  # [requests] int32, bart.yaml:36
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillMiddleSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -41,7 +41,7 @@ class PrefillOnlyBatch(Protocol):
     def last_token(self) -> rt.HostSource: ...  # [requests] int64, llama_hf.yaml:39
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

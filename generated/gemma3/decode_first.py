@@ -44,7 +44,7 @@ class DecodeFirstBatch(Protocol):
     def slot_table_swa(self) -> rt.HostSource: ...  # [requests, window] int64, gemma3.yaml:40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -42,7 +42,7 @@ class PrefillLastBatch(Protocol):
     def slot_mapping_swa(self) -> rt.HostSource: ...  # [tokens] int64, gemma3.yaml:31
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillLastSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

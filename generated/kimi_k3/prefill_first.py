@@ -40,7 +40,7 @@ class PrefillFirstBatch(Protocol):
     def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, llama_hf.yaml:38
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

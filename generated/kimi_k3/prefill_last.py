@@ -40,7 +40,7 @@ class PrefillLastBatch(Protocol):
     def last_token(self) -> rt.HostSource: ...  # [requests] int64, llama_hf.yaml:39
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillLastSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -40,7 +40,7 @@ class DecodeFirstBatch(Protocol):
     def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, llama.yaml:56
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -42,7 +42,7 @@ class PrefillFirstBatch(Protocol):
     def seq_lens(self) -> rt.HostSource: ...  # [requests] int32, llama.yaml:38
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -44,7 +44,7 @@ class DecodeFirstBatch(Protocol):
     def last_page_len(self) -> rt.HostSource: ...  # [requests] int32, llama_flashinfer.yaml:46
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -42,7 +42,7 @@ class DecodeLaterBatch(Protocol):
     def all_tokens(self) -> object: ...  # live tokens of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -46,7 +46,7 @@ class PrefillFirstBatch(Protocol):
     def all_requests(self) -> object: ...  # live requests of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -44,7 +44,7 @@ class PrefillLaterBatch(Protocol):
     def all_requests(self) -> object: ...  # live requests of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

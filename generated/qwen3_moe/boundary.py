@@ -19,7 +19,7 @@ class BoundaryAxes(Protocol):
     def tokens(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Boundary(rt.Boundary):
     """Live rows between stages; padded rows in a stage's own slots."""
 

@@ -42,7 +42,7 @@ class PrefillFirstBatch(Protocol):
     def state_rows(self) -> rt.HostSource: ...  # [requests] int64, qwen3_next.yaml:24
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

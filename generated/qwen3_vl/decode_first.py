@@ -40,7 +40,7 @@ class DecodeFirstBatch(Protocol):
     def slot_table(self) -> rt.HostSource: ...  # [requests, context] int64, llama_hf.yaml:55
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -67,7 +67,7 @@ class DecodeFirstBatch(Protocol):
     def global_num_tokens_cpu(self) -> object: ...  # live requests of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeFirstNgramEmbeddingInfoSlots(rt.SlotView):
     """The group ngram_embedding_info of the slots."""
 
@@ -75,7 +75,7 @@ class DecodeFirstNgramEmbeddingInfoSlots(rt.SlotView):
     req_lens: Tensor | None  # [requests] int32, sglang_decode.yaml:77
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -67,7 +67,7 @@ class DecodeLaterBatch(Protocol):
     def global_num_tokens_cpu(self) -> object: ...  # live requests of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeLaterNgramEmbeddingInfoSlots(rt.SlotView):
     """The group ngram_embedding_info of the slots."""
 
@@ -75,7 +75,7 @@ class DecodeLaterNgramEmbeddingInfoSlots(rt.SlotView):
     req_lens: Tensor | None  # [requests] int32, sglang_decode.yaml:77
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeLaterPpProxyTensorsSlots(rt.SlotView):
     """The group pp_proxy_tensors of the slots."""
 
@@ -84,7 +84,7 @@ class DecodeLaterPpProxyTensorsSlots(rt.SlotView):
     topk_indices: Tensor | None  # [tokens, topk] int32, sglang_decode.yaml:80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DecodeLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -48,7 +48,7 @@ class PrefillFirstBatch(Protocol):
     def global_num_tokens_cpu(self) -> object: ...  # live tokens of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

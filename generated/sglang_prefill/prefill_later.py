@@ -48,7 +48,7 @@ class PrefillLaterBatch(Protocol):
     def global_num_tokens_cpu(self) -> object: ...  # live tokens of each dp rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillLaterPpProxyTensorsSlots(rt.SlotView):
     """The group pp_proxy_tensors of the slots."""
 
@@ -57,7 +57,7 @@ class PrefillLaterPpProxyTensorsSlots(rt.SlotView):
     topk_indices: Tensor | None  # [tokens, topk] int32, sglang_prefill.yaml:70
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

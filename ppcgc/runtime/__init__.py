@@ -42,15 +42,6 @@ from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot
 from ppcgc.runtime.host_rows import HostRows
 from ppcgc.runtime.host_sources import HostSource
 from ppcgc.runtime.inputs import Inputs
-from ppcgc.runtime.layers import (
-    GlobalLayerId,
-    LayerRange,
-    LocalLayerId,
-    check_declared,
-    declared_ranges,
-    even_ranges,
-    stage_of,
-)
 from ppcgc.runtime.loading import (
     copy_rows,
     copy_whole,
@@ -85,11 +76,9 @@ from ppcgc.runtime.roles import (
     check_write_index,
 )
 from ppcgc.runtime.shards import cut_part, live_part, part_start
-from ppcgc.runtime.signature import check_forward
 from ppcgc.runtime.slot_info import Role, SlotInfo, facts_of
 from ppcgc.runtime.stage import StageRunner, Step
 from ppcgc.runtime.stage_kinds import EntryStage, LaterStage
-from ppcgc.runtime.state import check_state
 from ppcgc.runtime.views import Boundary, SlotView
 
 if TYPE_CHECKING:
@@ -118,9 +107,20 @@ if TYPE_CHECKING:
         owns,
     )
     from ppcgc.runtime.late_buckets import LateBuckets, no_limits
+    from ppcgc.runtime.layers import (
+        GlobalLayerId,
+        LayerRange,
+        LocalLayerId,
+        check_declared,
+        declared_ranges,
+        even_ranges,
+        stage_of,
+    )
     from ppcgc.runtime.parallel import ALONE, GroupCounts, Ranks, group_most
     from ppcgc.runtime.report import Report
     from ppcgc.runtime.scalars import constant_scalar, host_flag, host_number
+    from ppcgc.runtime.signature import check_forward
+    from ppcgc.runtime.state import check_state
     from ppcgc.runtime.verification import Subject, assert_verified, verify
 
 # none is named like its module: importing that would put the module in the name's place
@@ -141,10 +141,21 @@ _NAMES = {
     "eager_rows": ("EagerRows",),
     "given": ("check_given",),
     "kinds": ("KindIds", "census", "kind_if", "kind_of_ids", "kind_where", "layers_below", "owns"),
+    "layers": (
+        "GlobalLayerId",
+        "LayerRange",
+        "LocalLayerId",
+        "check_declared",
+        "declared_ranges",
+        "even_ranges",
+        "stage_of",
+    ),
     "late_buckets": ("LateBuckets", "no_limits"),
     "parallel": ("ALONE", "GroupCounts", "Ranks", "group_most"),
     "report": ("Report",),
     "scalars": ("constant_scalar", "host_flag", "host_number"),
+    "signature": ("check_forward",),
+    "state": ("check_state",),
     "verification": ("Subject", "assert_verified", "verify"),
 }
 _AT_FIRST_USE = {name: module for module, names in _NAMES.items() for name in names}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,11 +18,13 @@ from ppcgc.runtime.arena import DeviceArena, bytes_of_shape
 from ppcgc.runtime.dims import check_shape
 from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.host_block import BucketHost
-from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.past_live import PastLive
 from ppcgc.runtime.receiving import check_received
 from ppcgc.runtime.results import OutputRing, check_result, store
 from ppcgc.runtime.shards import live_part, part_rows
+
+if TYPE_CHECKING:  # see Note [what an import does not need] in ``ppcgc.runtime``
+    from ppcgc.runtime.layers import LayerRange
 
 RowsT_contra = TypeVar("RowsT_contra", contravariant=True)
 HeldT = TypeVar("HeldT")

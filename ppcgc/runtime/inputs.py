@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,8 +12,10 @@ from torch import Tensor
 from ppcgc.runtime.arena import DeviceArena, bytes_of_shape
 from ppcgc.runtime.dims import Sizes, check_shape
 from ppcgc.runtime.host_block import BucketHost, HostSlot
-from ppcgc.runtime.layers import LayerRange
 from ppcgc.runtime.slot_info import SlotInfo
+
+if TYPE_CHECKING:  # see Note [what an import does not need] in ``ppcgc.runtime``
+    from ppcgc.runtime.layers import LayerRange
 
 ExtentsT = TypeVar("ExtentsT", bound=tuple[int, ...])
 BatchT = TypeVar("BatchT")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from ppcgc.runtime.errors import BuildError
-from ppcgc.runtime.layers import LayerRange
+
+if TYPE_CHECKING:  # see Note [what an import does not need] in ``ppcgc.runtime``
+    from ppcgc.runtime.layers import LayerRange
 
 
 class Place(Enum):

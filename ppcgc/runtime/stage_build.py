@@ -22,13 +22,13 @@ from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.hooks import HookInfo, Hooks, Made
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot, block_bytes, offsets_of
 from ppcgc.runtime.inputs import BatchT, DimsT, ExtentsT, Inputs, SlotsT
-from ppcgc.runtime.layers import LayerRange, check_count, check_model_range
 from ppcgc.runtime.place import Place, check_place
 from ppcgc.runtime.sharing import HOST_BLOCK, Shared, Turn
 from ppcgc.runtime.slot_info import capture_batch
 
 if TYPE_CHECKING:  # see Note [what an import does not need] in ``ppcgc.runtime``
     from ppcgc.runtime.crossover import Crossover
+    from ppcgc.runtime.layers import LayerRange
     from ppcgc.runtime.parallel import GroupCounts, Ranks
 
 InT = TypeVar("InT")
@@ -70,6 +70,8 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         dtype: torch.dtype,
         backend: Backend,
     ) -> None:
+        from ppcgc.runtime.layers import check_count, check_model_range
+
         check_count(layers, dims.layer_count)
         check_place(self.place, layers, type(self).__name__)
         check_model_range(model, layers)

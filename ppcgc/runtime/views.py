@@ -11,7 +11,27 @@ from torch import Tensor
 from ppcgc.runtime.errors import MissingSlotError
 
 
-class SlotView:
+class View:
+    """Prints as names, dtypes and shapes: reading values would wait for the device."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{field.name}={_shown(getattr(self, field.name))}"
+            for field in fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
+        )
+        return f"{type(self).__name__}({shown})"
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, Tensor):
+        return repr(value)  # None, or a group of slots
+    dtype = str(value.dtype).removeprefix("torch.")
+    return f"{dtype}{list(value.shape)} on {value.device}"
+
+
+class SlotView(View):
     """A closed set of slots: the padded buffers of one bucket, or a batch's own live rows.
 
     Any attribute that is not a slot of the stage raises MissingSlotError, which names it.
@@ -31,7 +51,7 @@ class SlotView:
             )
 
 
-class Boundary:
+class Boundary(View):
     """What one stage hands to the next, readable by attribute, by key, or as a mapping.
 
     A key that does not cross this cut is None as an attribute and no key of the mapping, so that

@@ -53,6 +53,12 @@ def test_hasattr_getattr_and_dir_are_answered_sanely() -> None:
     assert "positions" in dir(view)
 
 
+def test_a_view_prints_what_it_has_and_reads_no_value() -> None:
+    assert repr(slots()) == "Slots(input_ids=int64[1] on cpu, positions=int64[1] on cpu)"
+    lacking = Handed(hidden_states=torch.zeros(2, 3), residual=None)  # type: ignore[arg-type]  # a key that does not cross
+    assert repr(lacking) == "Handed(hidden_states=float32[2, 3] on cpu, residual=None)"
+
+
 @pytest.mark.parametrize("view", [slots(), handed()], ids=["slots", "boundary"])
 def test_views_copy_and_pickle(view: Any) -> None:
     for again in (copy.copy(view), copy.deepcopy(view), pickle.loads(pickle.dumps(view))):

@@ -9,13 +9,13 @@ from torch import Tensor
 from ppcgc.runtime.views import Boundary, SlotView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Slots(SlotView):
     input_ids: Tensor
     positions: Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Handed(Boundary):
     hidden_states: Tensor
     residual: Tensor

@@ -51,7 +51,7 @@ class PrefillDenseFirstBatch(Protocol):
     def cu_seqlens(self) -> rt.HostSource: ...  # [requests + 1] int32, bench_llama.yaml:60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillDenseFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -32,7 +32,7 @@ class PrefillLaterBatch(Protocol):
     def half(self) -> Tensor: ...  # [halves] int32, spec.yaml:33
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -40,7 +40,7 @@ class VerifyFirstBatch(Protocol):
     def half(self) -> Tensor: ...  # [halves] int32, spec.yaml:23
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class VerifyFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

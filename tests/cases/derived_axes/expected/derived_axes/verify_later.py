@@ -38,7 +38,7 @@ class VerifyLaterBatch(Protocol):
     def half(self) -> Tensor: ...  # [halves] int32, spec.yaml:23
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class VerifyLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -34,7 +34,7 @@ class StepFirstBatch(Protocol):
     def positions(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:17
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

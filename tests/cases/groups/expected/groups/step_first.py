@@ -38,7 +38,7 @@ class StepFirstBatch(Protocol):
     def mask(self) -> Tensor: ...  # [tokens] bool, spec.yaml:19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepFirstAttnSlots(rt.SlotView):
     """The group attn of the slots."""
 
@@ -47,14 +47,14 @@ class StepFirstAttnSlots(rt.SlotView):
     mask: Tensor  # [tokens] bool, spec.yaml:19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepFirstSpecSlots(rt.SlotView):
     """The group spec of the slots."""
 
     draft: Tensor  # [tokens] int64, spec.yaml:17
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

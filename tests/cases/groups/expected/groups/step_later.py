@@ -36,7 +36,7 @@ class StepLaterBatch(Protocol):
     def mask(self) -> Tensor: ...  # [tokens] bool, spec.yaml:19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepLaterAttnSlots(rt.SlotView):
     """The group attn of the slots."""
 
@@ -45,14 +45,14 @@ class StepLaterAttnSlots(rt.SlotView):
     mask: Tensor  # [tokens] bool, spec.yaml:19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepLaterSpecSlots(rt.SlotView):
     """The group spec of the slots."""
 
     draft: Tensor  # [tokens] int64, spec.yaml:17
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

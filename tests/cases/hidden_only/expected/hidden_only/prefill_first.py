@@ -34,7 +34,7 @@ class PrefillFirstBatch(Protocol):
     def input_ids(self) -> rt.HostSource: ...  # [tokens] int64, spec.yaml:21
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -32,7 +32,7 @@ class PrefillMiddleBatch(Protocol):
     def num_requests(self) -> int: ...  # live requests
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillMiddleSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -35,7 +35,7 @@ class PrefillOnlyBatch(Protocol):
     def last_token(self) -> rt.HostSource: ...  # [requests] int64, spec.yaml:22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrefillOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

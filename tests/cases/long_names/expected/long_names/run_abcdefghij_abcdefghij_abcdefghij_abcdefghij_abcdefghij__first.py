@@ -68,7 +68,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstBatch(Protocol):
     def mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> Tensor: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots(
     rt.SlotView,
 ):
@@ -78,7 +78,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstGrpAbcdefghijAbc
     mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

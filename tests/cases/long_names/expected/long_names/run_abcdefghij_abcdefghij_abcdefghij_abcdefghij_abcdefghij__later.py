@@ -62,7 +62,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterBatch(Protocol):
     def mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_(self) -> Tensor: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijSlots(
     rt.SlotView,
 ):
@@ -72,7 +72,7 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterGrpAbcdefghijAbc
     mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_: Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -84,7 +84,7 @@ class StepLaterBatch(Protocol):
     def lora(self) -> StepLaterBatchLora | None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -31,7 +31,7 @@ class StepOnlyBatch(Protocol):
     def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:13
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

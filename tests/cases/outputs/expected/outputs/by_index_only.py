@@ -31,7 +31,7 @@ class ByIndexOnlyBatch(Protocol):
     def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:27
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ByIndexOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -33,7 +33,7 @@ class ByNameOnlyBatch(Protocol):
     def input_ids(self) -> Tensor: ...  # [tokens] int64, spec.yaml:15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ByNameOnlySlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

@@ -54,7 +54,7 @@ class StepFirstBatch(Protocol):
     def keep(self) -> Tensor: ...  # [tokens] float32, spec.yaml:30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

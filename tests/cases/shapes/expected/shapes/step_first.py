@@ -44,7 +44,7 @@ class StepFirstBatch(Protocol):
     def table(self) -> rt.HostSource: ...  # [tokens.max, max(heads, 3)] int32, spec.yaml:22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepFirstSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 

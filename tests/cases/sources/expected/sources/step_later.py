@@ -34,7 +34,7 @@ class StepLaterBatch(Protocol):
     def on_device(self) -> Tensor: ...  # [tokens] float32, spec.yaml:15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StepLaterSlots(rt.SlotView):
     """The slots of a bucket: padded rows at fixed addresses. Or a batch's own, live rows."""
 
