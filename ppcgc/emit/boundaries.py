@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ppcgc.emit.source import Code, Identifier, call, identifier, tuple_of
 from ppcgc.emit.tensors import BoundaryKeyView, boundary_view
-from ppcgc.expr.tree import Bool
 from ppcgc.ir import BoundaryKey, Family, Runner
 
 
@@ -50,7 +49,7 @@ def boundary_views(family: Family) -> tuple[BoundaryView, ...]:
 
 def _view(family: Family, module: str, keys: tuple[BoundaryKey, ...]) -> BoundaryView:
     views = tuple(boundary_view(family, key) for key in keys)
-    crossing = [key for key in keys if key.when != Bool(False)]
+    crossing = [key for key in keys if not key.never]
     axes = dict.fromkeys(extent.axis for key in crossing for extent in key.shape if extent.axis)
     forwarded = tuple(view.key for view in views if view.by_runtime)
     split = tuple(view.split for view in views if view.split is not None)

@@ -18,7 +18,6 @@ from ppcgc.ir import (
     EvenStages,
     Family,
     FillPadding,
-    PaddingByAxis,
     Role,
     Runner,
     Slot,
@@ -85,8 +84,7 @@ def _values(slot: Slot) -> Iterator[tuple[Expr, str]]:
     """Integers that padded or all rows hold, each with the word of the spec that says so."""
     if slot.dtype not in INTEGER_DTYPES:
         return
-    own = slot.padding
-    for padding in (own.first, own.second) if isinstance(own, PaddingByAxis) else (own,):
+    for padding in slot.paddings:
         if isinstance(padding, FillPadding) and not isinstance(padding.value, float):
             yield padding.value, "padding"
     if isinstance(slot.source, ConstSource) and not isinstance(slot.source.value, float):

@@ -179,13 +179,6 @@ def late_statements(slot: SlotCode) -> list[Code]:
     return [slot.heading(), *body] if body else []
 
 
-def _paddings(slot: SlotCode) -> tuple[OneAxisPadding, ...]:
-    padding = slot.slot.padding
-    if isinstance(padding, PaddingByAxis):
-        return padding.first, padding.second
-    return () if padding is None else (padding,)
-
-
 def _unwritten(slot: SlotCode) -> list[Code]:
     """A slot before the caller or a hook writes it: nothing in it is an earlier step's.
 
@@ -193,7 +186,8 @@ def _unwritten(slot: SlotCode) -> list[Code]:
     """
     view, zero = slot.on_view(), Code("0")
     before = tuple(
-        ZeroPadding() if isinstance(each, RepeatLastPadding) else each for each in _paddings(slot)
+        ZeroPadding() if isinstance(each, RepeatLastPadding) else each
+        for each in slot.slot.paddings
     )
     if all(isinstance(each, ZeroPadding) for each in before):
         return [call(Code("rt.fill_whole"), (view, zero))]

@@ -164,10 +164,10 @@ def _picked(output: Output) -> Code:
 def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
     """A key of the boundary; one with ``when`` is None on cuts that it does not cross."""
     tensor, name = TensorCode(family, key, ()), identifier(key.name)
-    trim, never = tensor.live_rows(may_lack=key.when is not None), key.when == Bool(False)
+    trim = tensor.live_rows(may_lack=key.when is not None)
     if key.when is None:
         type_, crosses, member = "Tensor", None, code("of[{}]", tensor.key)
-    elif never:
+    elif key.never:
         type_, crosses, member, trim = "Tensor | None", None, Code("None"), Code("None")
     else:
         always = key.when == Bool(True)
@@ -181,16 +181,16 @@ def boundary_view(family: Family, key: BoundaryKey) -> BoundaryKeyView:
         doc=comment(key.doc, 4) if key.doc else None,
         info=tensor.info(),
         crosses=crosses,
-        never=never,
+        never=key.never,
         member=code("{}={}", name, member),
         trim=code("{}={}", name, trim),
-        receive=None if never else _receive(tensor, key),
-        reset=None if never else _reset(tensor, key),
+        receive=None if key.never else _receive(tensor, key),
+        reset=None if key.never else _reset(tensor, key),
         by_runtime=key.by_runtime,
         split=None
-        if tensor.split is None or never
+        if tensor.split is None or key.never
         else code("{}: {}", tensor.key, literal(tensor.split)),
-        scattered=key.wire == "scatter_gather" and not never,
+        scattered=key.wire == "scatter_gather" and not key.never,
     )
 
 

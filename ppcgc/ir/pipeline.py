@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ppcgc.diagnostics.model import Span
-from ppcgc.expr.tree import Expr
+from ppcgc.expr.tree import Bool, Expr
 from ppcgc.ir.sizes import ConfigDim
 from ppcgc.ir.tensors import Extent, OneAxisPadding
 
@@ -71,6 +71,11 @@ class BoundaryKey:
     doc: str | None = None
     span: Span = field(compare=False)
     spans: dict[str, Span] = field(compare=False, default_factory=dict)
+
+    @property
+    def never(self) -> bool:
+        """Whether the key is switched off (`when: false`): it crosses no cut."""
+        return self.when == Bool(False)
 
     def span_of(self, word: str) -> Span:
         return self.spans.get(word, self.span)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ppcgc.diagnostics.model import Span
 from ppcgc.expr.tree import Expr
 from ppcgc.ir.places import Place
-from ppcgc.ir.tensors import Extent, Padding
+from ppcgc.ir.tensors import Extent, OneAxisPadding, Padding, PaddingByAxis
 
 
 class Role(Enum):
@@ -174,6 +174,13 @@ class Slot:
     def qualified(self) -> str:
         """``group.name`` or ``name``: as written in the spec."""
         return self.name if self.group is None else f"{self.group}.{self.name}"
+
+    @property
+    def paddings(self) -> tuple[OneAxisPadding, ...]:
+        """The paddings of the slot, one for each axis where it has two of them."""
+        if isinstance(self.padding, PaddingByAxis):
+            return self.padding.first, self.padding.second
+        return () if self.padding is None else (self.padding,)
 
     def span_of(self, word: str) -> Span:
         """Where a word of the slot was written; the whole slot when it was left out."""

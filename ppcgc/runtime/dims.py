@@ -47,11 +47,12 @@ def _at(config: object, path: str) -> object:
     check_config(config)
     value = config
     for step in path.split("."):
-        has = step in value if isinstance(value, Mapping) else hasattr(value, step)
-        value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
-        if value is None:
+        inner = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
+        if inner is None:
+            has = step in value if isinstance(value, Mapping) else hasattr(value, step)
             lacks = f"its {step!r} is None" if has else f"the config has no {step!r}"
             raise DimError(f"config.{path}: {lacks}")
+        value = inner
     return value
 
 

@@ -29,7 +29,7 @@ from ppcgc.runtime.host_sources import (
 #   memoryview reads and writes them in tens of nanoseconds each. Rows of one dimension with an
 #   integer dtype have such a view; beyond SMALL values torch is faster again.
 SMALL = 256
-INTS = {int}
+INTS = frozenset({int})
 FEW = 8  # see Note [the largest is found by numpy]
 _IntegerCode: TypeAlias = Literal["b", "B", "h", "i", "l", "q"]
 # int64 is named as numpy names it: its arrays fit as they are.
@@ -202,7 +202,8 @@ class HostRows:
         ints = self._ints
         if ints is None or type(source) not in (list, tuple) or len(source) != live:
             return False
-        if set(map(type, source)) - INTS:  # Python would take truths and tensors for integers
+        # Python would take truths and tensors for integers
+        if not INTS.issuperset(map(type, source)):
             return False
         try:
             ints[:live] = array(ints.format, source)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, SupportsIndex, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -71,19 +71,24 @@ def _converted(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
     whole = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
     if not whole or not tensor.numel() or tensor.dtype == torch.bool:
         return tensor.to(dtype)
-    limits = torch.iinfo(dtype)
-    low, high = tensor.min().item(), tensor.max().item()
-    if not (limits.min <= low and high <= limits.max):  # false for a nan as well
-        raise SourceError(
-            f"slot {name}: values {low} to {high} do not fit into {dtype} "
-            f"({limits.min} to {limits.max})"
-        )
+    _check_range(tensor, dtype, name)
     if tensor.is_floating_point() and bool((tensor != tensor.trunc()).any()):
         raise SourceError(
             f"slot {name}: the source is {tensor.dtype} with fractions, the slot is {dtype}: a "
             "cast cuts them off; round them as you mean it"
         )
     return tensor.to(dtype)
+
+
+def _check_range(values: Tensor, dtype: torch.dtype, name: str) -> None:
+    """Raises SourceError unless all values, of which there are some, fit into an integer dtype."""
+    limits = torch.iinfo(dtype)
+    low, high = values.min().item(), values.max().item()
+    if not (limits.min <= low and high <= limits.max):  # false for a nan as well
+        raise SourceError(
+            f"slot {name}: values {low} to {high} do not fit into {dtype} "
+            f"({limits.min} to {limits.max})"
+        )
 
 
 def _from_array(source: Any, name: str) -> Tensor:
@@ -103,32 +108,32 @@ def _from_array(source: Any, name: str) -> Tensor:
 def _from_sequence(source: Sequence[object], dtype: torch.dtype, name: str) -> Tensor:
     if dtype.is_floating_point:
         raise SourceError(f"slot {name}: a {dtype} slot needs a tensor or an array, not a sequence")
+    integers = []
     for row, value in enumerate(source):
-        if not _is_integer(value) or (isinstance(value, bool) and dtype != torch.bool):
+        integer = _integer(value)
+        if integer is None or (isinstance(value, bool) and dtype != torch.bool):
             raise SourceError(
                 f"slot {name}: row {row} of the source is {value!r}, not an integer; give a tensor "
                 "or an array for rows of other kinds"
             )
+        integers.append(integer)
     try:
-        wide = torch.tensor(list(map(index, source)), dtype=torch.int64)  # type: ignore[arg-type]  # integers, see above
+        wide = torch.tensor(integers, dtype=torch.int64)
     except (OverflowError, RuntimeError, ValueError) as problem:
         raise SourceError(f"slot {name}: a value does not fit into int64: {problem}") from None
     if len(wide) and dtype != torch.bool:
-        limits = torch.iinfo(dtype)
-        low, high = int(wide.min()), int(wide.max())
-        if low < limits.min or high > limits.max:
-            raise SourceError(
-                f"slot {name}: values {low} to {high} do not fit into {dtype} "
-                f"({limits.min} to {limits.max})"
-            )
+        _check_range(wide, dtype, name)
     return wide.to(dtype)
 
 
-def _is_integer(value: object) -> bool:
+def _integer(value: object) -> int | None:
     """An integer of Python or numpy. A tensor is none: it may be on a device."""
-    return isinstance(value, int) or (
-        hasattr(type(value), "__index__") and not isinstance(value, Tensor)
-    )
+    if isinstance(value, Tensor) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return index(value)
+    except TypeError:  # an array of several elements
+        return None
 
 
 SourceT = TypeVar("SourceT")

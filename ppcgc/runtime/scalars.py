@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from torch import Tensor
 
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
@@ -22,8 +24,8 @@ def host_number(value: object, path: str) -> int:
     if is_truth and not getattr(value, "shape", ()):
         return int(bool(value))
     try:
-        return int(value.__index__())  # type: ignore[attr-defined]  # what it lacks, it says
-    except (AttributeError, TypeError):  # an array of several elements says the second
+        return index(value)  # type: ignore[arg-type]  # it says itself what is no integer
+    except TypeError:
         raise SourceError(f"batch.{path} is {value!r}; give the scalar as an integer") from None
 
 

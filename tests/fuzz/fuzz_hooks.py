@@ -21,7 +21,6 @@ from ppcgc.ir import (
     Runner,
     Slot,
 )
-from ppcgc.validate.rules.facts import paddings
 
 OTHER_VALUE = 77  # nobody's: neither a hook's, the caller's nor a padding
 
@@ -77,7 +76,7 @@ def write_past_live(world: World, slot: Slot, tensor: Tensor, counts: Counts, va
     live = live_cells(world, slot, tensor, counts)
     # float8 and bool have no sum of their own
     written = (live.float() if live.dtype.itemsize == 1 else live) + value
-    if not any(isinstance(padding, KeepPadding) for padding in paddings(slot)):
+    if not any(isinstance(padding, KeepPadding) for padding in slot.paddings):
         tensor.fill_(OTHER_VALUE)
     live.copy_(written)
 

@@ -244,7 +244,7 @@ def test_a_list_of_numpy_integers(captured: bool, tmp_path: Path) -> None:
     rt.capture([runner])
     step = runner.run if captured else runner.eager
     assert step(batch([np.int64(1), np.int32(2), 3])).out.tolist() == [1, 2, 3]
-    for odd in (True, torch.tensor(3), 3.0):
+    for odd in (True, torch.tensor(3), 3.0, np.array([3, 4])):
         with pytest.raises(SourceError, match=r"row 1 of the source is .*, not an integer"):
             step(batch([1, odd, 2]))
 

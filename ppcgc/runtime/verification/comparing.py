@@ -24,6 +24,13 @@ def tensors_of(view: Any, prefix: str = "") -> dict[str, Tensor]:
     return found
 
 
+def blanked(tensor: Tensor, rows: Iterable[int]) -> Tensor:
+    """A copy with some rows zero, where it has them: padding rows all write them, in any order."""
+    kept = tensor.clone()
+    kept[[row for row in rows if row < kept.shape[0]]] = 0
+    return kept
+
+
 def bits(tensor: Tensor) -> Tensor:
     """The bytes of a tensor, one row for each of its own."""
     if tensor.dim() == 0:

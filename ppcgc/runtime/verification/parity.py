@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
 from ppcgc.runtime.verification import unsplit
 from ppcgc.runtime.verification.cases import Case
-from ppcgc.runtime.verification.comparing import bits, differing
+from ppcgc.runtime.verification.comparing import bits, blanked, differing
 from ppcgc.runtime.verification.session import Outcome, Session
 from ppcgc.runtime.verification.stages import Result, StageUnderTest, state_name
 from ppcgc.runtime.verification.verdicts import Finding
@@ -59,7 +58,8 @@ def _at_padded_shape(
     for name, tensor in eager.state.items():
         reserved = sorted(stage.reserved_rows(case, state_name(name)))
         apart = differing(
-            {name: _without(tensor, reserved)}, {name: _without(replayed.state[name], reserved)}
+            {name: blanked(bits(tensor), reserved)},
+            {name: blanked(bits(replayed.state[name]), reserved)},
         )
         if apart:
             yield _finding(stage, case, name, apart[name])
@@ -120,10 +120,3 @@ def _apart(stage: StageUnderTest, case: Case, subject: str, how: str) -> Finding
         "look for what is kept from one step to the next (a plan, a value by size), or for a row "
         "that another request's counts decide",
     )
-
-
-def _without(tensor: Any, rows: list[int]) -> Any:
-    """The tensor's bits with some rows blanked: padding rows all write them, in any order."""
-    plain = bits(tensor).clone()
-    plain[[row for row in rows if row < plain.shape[0]]] = 0
-    return plain

@@ -17,7 +17,7 @@ from torch import Tensor
 from ppcgc.runtime.slot_info import Role, SlotInfo
 from ppcgc.runtime.verification.by_request import Requests, requests_of
 from ppcgc.runtime.verification.cases import Case, at_path, same_kind
-from ppcgc.runtime.verification.comparing import differing, listed
+from ppcgc.runtime.verification.comparing import blanked, differing, listed
 from ppcgc.runtime.verification.parity import tolerance_of
 from ppcgc.runtime.verification.session import Session
 from ppcgc.runtime.verification.stages import StageUnderTest, state_name
@@ -168,11 +168,8 @@ def _placed(rows: Tensor, cut: tuple[str, int] | None, order: Order) -> Tensor:
 
 
 def _without_reserved(stage: StageUnderTest, case: Case) -> dict[str, Tensor]:
-    """The state, but for rows that padding writes, in whatever order."""
-    found = {}
-    for name, tensor in stage.state.items():
-        kept = tensor.clone()
-        reserved = stage.reserved_rows(case, state_name(name))
-        kept[[row for row in reserved if row < tensor.shape[0]]] = 0
-        found[name] = kept
-    return found
+    """The state, but for rows that padding writes."""
+    return {
+        name: blanked(tensor, stage.reserved_rows(case, state_name(name)))
+        for name, tensor in stage.state.items()
+    }

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ppcgc.diagnostics.model import Related
-from ppcgc.expr.tree import Bool
 from ppcgc.ir import (
     BoundaryKey,
     BoundarySource,
@@ -53,7 +52,7 @@ def boundary_key_unread(family: Family) -> Iterator[Finding]:
     for runner in family.runners:
         for key in boundary_of(family, runner):
             blind = _blind_places(family, runner, key)
-            if blind and key.when != Bool(False):
+            if blind and not key.never:
                 yield Finding(
                     key.span_of("name"),
                     f"the {' and '.join(place.value for place in blind)} stage of runner "

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ppcgc.diagnostics.model import Span
-from ppcgc.expr.tree import Bool
 from ppcgc.ir import (
     Axis,
     ComputedCount,
@@ -91,7 +90,7 @@ def _first_uses(family: Family, runner: Runner) -> dict[str, Span]:
             if isinstance(binding.value, PaddedValue):
                 uses.setdefault(binding.value.axis, binding.span)
     for key in boundary_of(family, runner):
-        for axis in key.axes if key.when != Bool(False) else ():
+        for axis in () if key.never else key.axes:
             uses.setdefault(axis, runner.span)
     for scalar in runner.scalars:
         if isinstance(scalar.source, ComputedCount):

@@ -25,10 +25,8 @@ from ppcgc.ir import (
     FreeScalar,
     KeyScalar,
     ListedBuckets,
-    OneAxisPadding,
     Output,
     PaddedBuckets,
-    PaddingByAxis,
     Place,
     Runner,
     Scalar,
@@ -97,7 +95,9 @@ def _constant(expr: Expr) -> int | bool | None:
 
 def fixed_dims(family: Family) -> dict[Ref, int]:
     """The dims whose sizes are known when code is generated, and the capacities of axes."""
-    return constants(family.dims, family.axes)
+    bound = () if family.bound is None else family.bound.dims
+    known = {Ref(Symbol.DIM, name): size for name, size in bound}
+    return known | constants(family.dims, family.axes)
 
 
 def fixed(expr: Expr, known: dict[Ref, int]) -> int | None:
@@ -203,17 +203,6 @@ def boundary_of(family: Family, runner: Runner) -> tuple[BoundaryKey, ...]:
     return family.pipeline.boundary if runner.boundary is None else runner.boundary
 
 
-def paddings(slot: Slot) -> tuple[OneAxisPadding, ...]:
-    """The paddings of a slot, one for each axis where it has two of them."""
-    match slot.padding:
-        case None:
-            return ()
-        case PaddingByAxis(first=first, second=second):
-            return (first, second)
-        case one:
-            return (one,)
-
-
 def lowered(family: Family, runner: Runner) -> Family:
     """The family with the capacities that a runner has."""
     if not runner.axis_max:
@@ -228,7 +217,7 @@ def expressions(slot: Slot) -> Iterator[tuple[Expr, Span]]:
         yield slot.source.expr, slot.span_of("source")
     if isinstance(slot.source, ConstSource) and not isinstance(slot.source.value, float):
         yield slot.source.value, slot.span_of("source")
-    for padding in paddings(slot):
+    for padding in slot.paddings:
         if isinstance(padding, FillPadding) and not isinstance(padding.value, float):
             yield padding.value, slot.span_of("padding")
     if slot.capture_fill is not None and not isinstance(slot.capture_fill, float):

@@ -19,7 +19,7 @@ from ppcgc.ir import (
     Source,
 )
 from ppcgc.validate.rules.checks import Finding, checked
-from ppcgc.validate.rules.facts import listed, paddings, slots
+from ppcgc.validate.rules.facts import listed, slots
 
 
 @checked("PPC201", "padding-missing", cases=(1, 2, 3))
@@ -143,7 +143,7 @@ def mixed_resets(family: Family) -> Iterator[Finding]:
     """
     for runner in family.runners:
         for slot in runner.slots:
-            if not any(isinstance(padding, KeepPadding) for padding in paddings(slot)):
+            if not any(isinstance(padding, KeepPadding) for padding in slot.paddings):
                 continue
             sibling = next((other for other in runner.slots if _resets_beside(other, slot)), None)
             if sibling is not None:
@@ -157,6 +157,6 @@ def mixed_resets(family: Family) -> Iterator[Finding]:
 
 
 def _resets_beside(other: Slot, slot: Slot) -> bool:
-    own = paddings(other)
+    own = other.paddings
     resets = bool(own) and not any(isinstance(padding, KeepPadding) for padding in own)
     return resets and other.axes == slot.axes

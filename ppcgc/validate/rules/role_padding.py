@@ -28,7 +28,6 @@ from ppcgc.validate.rules.facts import (
     listed,
     literal,
     lowered,
-    paddings,
     slots,
 )
 
@@ -63,7 +62,7 @@ def write_index_padding(family: Family) -> Iterator[Finding]:
         if slot.role.role is not Role.WRITE_INDEX or slot.role.of_kind != "state":
             continue
         state = family.state(slot.role.of or "")
-        problems = (_write_problem(slot, padding, state.reserved) for padding in paddings(slot))
+        problems = (_write_problem(slot, padding, state.reserved) for padding in slot.paddings)
         problem = next((found for found in problems if found), None)
         if problem is not None:
             yield Finding(
@@ -137,7 +136,7 @@ def index_padding(family: Family) -> Iterator[Finding]:
 def _past_its_axis(family: Family, runner: Runner, slot: Slot) -> Iterator[Finding]:
     """Computed fills of an index of an axis, in each of its buckets."""
     axis = slot.role.of or ""
-    for padding in paddings(slot):
+    for padding in slot.paddings:
         if not isinstance(padding, FillPadding) or _padding_row(padding) is not None:
             continue
         for size in _sizes_of(family, runner, axis):
@@ -179,7 +178,7 @@ def _fill_bounds(
 def _padded_indices(family: Family) -> Iterator[tuple[Runner, Slot, Literal]]:
     """Each index with a literal padding, and that padding."""
     for runner, slot in slots(family):
-        for padding in paddings(slot):
+        for padding in slot.paddings:
             row = _padding_row(padding)
             if slot.role.role is Role.INDEX and row is not None:
                 yield runner, slot, row
@@ -188,8 +187,6 @@ def _padded_indices(family: Family) -> Iterator[tuple[Runner, Slot, Literal]]:
 def _size_of_subject(family: Family, runner: Runner, slot: Slot) -> int | None:
     """The fewest rows that ``of`` can have, where known."""
     of, known = slot.role.of or "", fixed_dims(family)
-    if family.bound is not None:
-        known = known | {Ref(Symbol.DIM, name): size for name, size in family.bound.dims}
     if slot.role.of_kind == "dim":
         return known.get(Ref(Symbol.DIM, of))
     if slot.role.of_kind == "state":
@@ -280,7 +277,7 @@ def lengths_padding(family: Family) -> Iterator[Finding]:
         if slot.role.role is not Role.LENGTHS:
             continue
         size = _size_of_subject(family, runner, slot)
-        problems = (_length_problem(slot, padding, size) for padding in paddings(slot))
+        problems = (_length_problem(slot, padding, size) for padding in slot.paddings)
         problem = next((found for found in problems if found), None)
         if problem is not None:
             yield Finding(
