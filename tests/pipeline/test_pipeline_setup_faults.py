@@ -24,7 +24,7 @@ from toy_pipeline import decode_batch
 
 from ppcgc.runtime.errors import HandOffTimeoutError, PeerError
 from ppcgc.runtime.pipeline import groups
-from ppcgc.runtime.pipeline.board import Board
+from ppcgc.runtime.pipeline.board import Board, Failure
 from ppcgc.runtime.pipeline.store import AnsweringStore, StoreGoneError, host_of_own
 
 
@@ -170,3 +170,20 @@ def test_an_exchange_that_nobody_moves_in_ends() -> None:
     first, *_ = boards(0.1)
     with pytest.raises(PeerError, match=r"rank 1 failed in the set-up: gave no end within 0\.1 s"):
         first.exchange("end", "a")
+
+
+def test_a_value_that_came_before_its_rank_failed_is_read() -> None:
+    """A look at the value, then one at the failures: both may come in between."""
+    first, second, third = boards(2.0)
+    there, looks = first._store.there, iter([False])
+
+    def late(key: str) -> bool:
+        if key == "0/1" and not next(looks, True):
+            second._store.set("0/1", "b")
+            second.publish(Failure(rank=1, step=3, what="no luck"))
+            return False
+        return there(key)
+
+    first._store.there = late  # type: ignore[method-assign, assignment]
+    third._store.set("0/2", "c")
+    assert first.exchange("votes", "a") == ["a", "b", "c"]
