@@ -34,7 +34,7 @@ from ppcgc.runtime.pipeline.groups import Edge
 from ppcgc.runtime.pipeline.transport.base import Ends, Queued, Transfer, edge_of
 
 _SENDER, _RECEIVER = 0, 1  # ranks within the group of an edge
-_WORD = 8  # bytes of a count, and of what is copied at once
+_WORD = 8  # bytes of a count
 
 
 class SymmetricTransport(Ends):
@@ -54,6 +54,13 @@ class SymmetricTransport(Ends):
         self._state = torch.zeros(words, dtype=torch.int64, device=device)
         self._given_up = torch.zeros(1, dtype=torch.int64, pin_memory=True)
         self._given_up_on_host = bytes_of(self._given_up).cast("q")
+        # see Note [a push is always the same] in ``signal_kernels``
+        entries, fields = signal_kernels.ENTRIES, signal_kernels.FIELDS
+        self._ring = torch.zeros(entries, fields, dtype=torch.int64, pin_memory=True)
+        self._ring_on_host = bytes_of(self._ring).cast("q")
+        self._looked_up = torch.zeros(1, dtype=torch.int64, pin_memory=True)
+        self._looked_up_on_host = bytes_of(self._looked_up).cast("q")
+        self._sends = 0  # as many entries were written
         # counts of blocks and the block there, by whose memory they lie in
         self._written: Tensor | None = None
         self._read: Tensor | None = None
@@ -61,7 +68,7 @@ class SymmetricTransport(Ends):
         self._read_there: Tensor | None = None
         self._there: Tensor | None = None
         self._meetings: list[Any] = []  # torch's handles keep the other's memory mapped
-        self._take = self._release = self._wait_until_read = _nothing
+        self._take = self._release = self._push = _nothing
 
     def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
         """The incoming block is memory that the rank before can write.
@@ -100,36 +107,42 @@ class SymmetricTransport(Ends):
         return *_parts(own, nbytes), *_parts(there, nbytes)
 
     def warm_up(self) -> None:
-        """The kernels compiled, and those that are always the same in graphs of their own.
-
-        A graph is launched in a tenth of the time that Triton takes for a kernel.
-        """
-        kernels, state = self._kernels, self._state
+        """Compile the kernels, and record graphs of them: launched in a tenth of Triton's time."""
+        kernels, state, given_up = self._kernels, self._state, self._given_up
         if self._written is not None and self._read_there is not None:
             written, read_there = self._written, self._read_there
-            self._take = _graph(
-                lambda more: kernels.wait(written, state, self._given_up, kernels.TAKEN, more)
-            )
+            self._take = _graph(lambda more: kernels.take(written, state, given_up, more))
             self._release = _graph(lambda more: kernels.tell(read_there, state, kernels.TAKEN))
-        if self._read is not None and self._there is not None:
-            read = self._read
-            self._wait_until_read = _graph(
-                lambda more: kernels.wait(read, state, self._given_up, kernels.SENT, 0)
+        if self._read is not None and self._there is not None and self._written_there is not None:
+            into, there, read = self._there, self._written_there, self._read
+            ring, looked_up = self._ring, self._looked_up
+            self._push = _graph(
+                lambda more: kernels.push(into, there, read, state, given_up, ring, looked_up, more)
             )
-            self._push(self._there[:0], more=0)
 
     def send(self, block: Tensor, step: int) -> Transfer:
         target = edge_of(self.outgoing, "send over")
-        self._wait_until_read()
-        self._push(block, more=1)
+        self._enter(block, target.peer, step)
+        self._push()
         return self._queued(target, step)
 
-    def _push(self, block: Tensor, more: int) -> None:
-        assert self._there is not None and self._written_there is not None  # it has met
-        into = self._there[: block.numel()]
-        if block.numel() % _WORD == 0 and block.data_ptr() % _WORD == 0:
-            block, into = block.view(torch.int64), into.view(torch.int64)
-        self._kernels.push(block, into, self._written_there, self._state, more)
+    def _enter(self, block: Tensor, peer: int, step: int) -> None:
+        """Where the next push finds its block. Raises PeerError kinds where the ring stays full."""
+        entries, looked_up = self._kernels.ENTRIES, self._looked_up_on_host
+        number, address = self._sends, block.data_ptr()
+        if address % self._kernels.ALIGNED:
+            raise RuntimeError(f"a block at {address:#x} is not aligned")
+        if number - looked_up[0] >= entries:
+            self.faults.poll(
+                lambda: number - looked_up[0] < entries,
+                peer=peer,
+                step=step,
+                what="the boundary to be taken",
+            )
+        at = number % entries * self._kernels.FIELDS
+        self._ring_on_host[at] = address
+        self._ring_on_host[at + 1] = block.nbytes
+        self._sends = number + 1
 
     def receive(self, block: Tensor, step: int) -> Transfer:
         source = edge_of(self.incoming, "receive over")
