@@ -133,7 +133,6 @@ def of_ours(link: Link, name: str) -> Callable[[int], tuple[Go, Tensor]]:
         def take() -> None:
             transport.receive(block, 0).wait()
             reset()
-            transport.release()
 
         return take, block
 

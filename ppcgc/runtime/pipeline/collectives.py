@@ -24,7 +24,7 @@ from ppcgc.runtime.errors import PeerError
 from ppcgc.runtime.parallel import Ranks
 from ppcgc.runtime.pipeline.faults import Faults, reason_of
 from ppcgc.runtime.pipeline.groups import Group
-from ppcgc.runtime.pipeline.transport.base import Queued
+from ppcgc.runtime.pipeline.transport.base import Queued, passed
 from ppcgc.runtime.pipeline.watch import MARGIN
 
 _gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # its newer name
@@ -88,7 +88,7 @@ class Collectives:
     def queued(self, step: int) -> None:
         """Look after what was queued last: on a GPU a collective waits inside the replay."""
         if self._peers and self._device.type == "cuda":
-            Queued(self._faults, self._peers[0], step, self._device)
+            Queued(self._faults, self._peers[0], step, passed(self._device))
 
     @contextmanager
     def watched(self, step: int, what: str = "a collective of the stage") -> Iterator[None]:

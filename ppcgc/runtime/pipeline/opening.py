@@ -39,7 +39,7 @@ from ppcgc.runtime.pipeline.transport import (
     check_transports,
     open_transport,
 )
-from ppcgc.runtime.pipeline.transport.base import Queued
+from ppcgc.runtime.pipeline.transport.base import Queued, passed
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 from ppcgc.runtime.pipeline.watch import BreakOff
 
@@ -282,7 +282,7 @@ class OpenPipeline:
         edges = (self._groups.incoming, self._groups.outgoing)
         peers = (*(edge.peer for edge in edges if edge is not None), *self._team.meets)
         if self._device.type == "cuda" and peers:
-            Queued(self._faults, peers[0], self.step, self._device).confirm()
+            Queued(self._faults, peers[0], self.step, passed(self._device)).confirm()
 
     def __enter__(self) -> Self:
         return self

@@ -92,13 +92,16 @@ class Pipeline(OpenPipeline):
         self._ready_to_run()
         try:
             self._outbox.settle(on_host=True)
-            return calibrate_together(
+            found = calibrate_together(
                 self._runners,
                 self._board,
                 clock or RanksClock(self._device, self._board, self._faults),
                 {r.runner: self._transports[n].in_graph for r, n in self._named()},
                 progress or (lambda _: None),
             )
+            for transport in self._transports.values():
+                transport.recount()
+            return found
         except BaseException as problem:
             self._give_up(problem)
             raise

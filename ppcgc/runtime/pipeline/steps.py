@@ -216,7 +216,7 @@ class Steps:
             wire = takes.eager_wire(live)
             block, boundary = takes.fresh(live)
         else:
-            wire = _told(takes.wire(padded, live), transport)
+            wire = takes.wire(padded, live)
             boundary = takes.live_views(runner.table[padded].boundary, live, padded)
         # what is received is written behind the last step, whatever stream that was on
         runner.backend.join_stream()
@@ -233,9 +233,7 @@ class Steps:
         if block is not None and wire.joined is not None:
             self.collectives.join(block[wire.joined], self.step)
         outputs = self._finished(runner, begun, choice)
-        if coming:
-            transport.release()
-        elif moved := transport.replayed(self.step):
+        if moved := transport.replayed(self.step):
             coming = [moved]
         self.collectives.queued(self.step)
         result = self._hand_on(number, live, choice, outputs)
@@ -266,15 +264,10 @@ class Steps:
                 self.outbox.send_own(hands.pack(outputs, live), wire, self.messages, self.step)
             return None
         transport = self.transports[number]
-        wire = _told(hands.wire(choice.padded, live), transport)
+        wire = hands.wire(choice.padded, live)
         if wire.pieces and not transport.in_graph and self.outgoing is not None:
             self.outbox.send(self.outgoing, wire, transport, self.step)
         return None
-
-
-def _told(wire: Wire, transport: Transport) -> Wire:
-    """The wire of a replay, with what stands for a block without bytes on this transport."""
-    return wire if wire.pieces else Wire(transport.nothing)
 
 
 def part(block: Tensor | None, side: Side | None, padded: Any) -> Tensor | None:

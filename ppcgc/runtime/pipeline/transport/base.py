@@ -37,11 +37,6 @@ class Transport(Protocol):
     def name(self) -> str: ...
 
     @property
-    def nothing(self) -> tuple[slice, ...]:
-        """The pieces that stand for a block without bytes: none where nobody need be told."""
-        ...
-
-    @property
     def in_graph(self) -> bool:
         """Whether a replay moves the blocks itself, whole; ``around`` puts it there."""
         ...
@@ -66,10 +61,6 @@ class Transport(Protocol):
         """Into ``block``, once what this rank did before has read it."""
         ...
 
-    def release(self) -> None:
-        """What was received last has been read, or will have been by what is queued."""
-        ...
-
     def break_off(self) -> None:
         """Whatever waits on the GPU for a rank that is gone ends; from any thread."""
         ...
@@ -78,16 +69,26 @@ class Transport(Protocol):
         """What the replay that was queued last receives by itself, with ``in_graph``."""
         ...
 
+    def recount(self) -> None:
+        """All ranks replayed, equally often, without ``replayed``; waits for the device."""
+        ...
+
+
+def passed(device: torch.device) -> Callable[[], bool]:
+    """Tells whether the current stream is through with all that was queued until now."""
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
+    event.record(torch.cuda.current_stream(device))
+    query: Callable[[], bool] = event.query
+    return query
+
 
 class Queued:
-    """A transfer that this rank's stream does itself; an event tells when it has happened."""
+    """A transfer that this rank's stream does itself; ``done`` tells whether it has happened."""
 
-    def __init__(self, faults: Faults, peer: int, step: int, device: torch.device) -> None:
-        self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it untyped
-        self._event.record(torch.cuda.current_stream(device))
+    def __init__(self, faults: Faults, peer: int, step: int, done: Callable[[], bool]) -> None:
         self._faults = faults
         self.peer, self.step = peer, step
-        self.done: Callable[[], bool] = self._event.query
+        self.done = done
         faults.look_after(f"stream, rank {self.peer}", self)
 
     def wait(self) -> None:
@@ -101,7 +102,6 @@ class Ends:
     """What transports share: the edges of this rank, and plain memory for its blocks."""
 
     in_graph = False
-    nothing: tuple[slice, ...] = ()
 
     def __init__(
         self, device: torch.device, incoming: Edge | None, outgoing: Edge | None, faults: Faults
@@ -123,13 +123,13 @@ class Ends:
     ) -> Callable[[], None]:
         return body
 
-    def release(self) -> None:
-        return None
-
     def break_off(self) -> None:
         return None  # communicators are aborted by their groups
 
     def replayed(self, step: int) -> Transfer | None:
+        return None
+
+    def recount(self) -> None:
         return None
 
 

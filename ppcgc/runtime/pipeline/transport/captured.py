@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ppcgc.runtime.pipeline.groups import Edge
-from ppcgc.runtime.pipeline.transport.base import Queued, Transfer
+from ppcgc.runtime.pipeline.transport.base import Queued, Transfer, passed
 from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 
 
@@ -35,13 +35,13 @@ class CapturedTransport(EagerTransport):
             _send(byte, self.outgoing)
         for edge in (self.incoming, self.outgoing):
             if edge is not None:
-                Queued(self.faults, edge.peer, -1, self.device).confirm()
+                Queued(self.faults, edge.peer, -1, passed(self.device)).confirm()
 
     def replayed(self, step: int) -> Transfer | None:
         edge = self.incoming or self.outgoing
         if edge is None:
             return None
-        queued = Queued(self.faults, edge.peer, step, self.device)
+        queued = Queued(self.faults, edge.peer, step, passed(self.device))
         return None if self.incoming is None else queued
 
     def around(

@@ -1,20 +1,14 @@
 """Kernels of the symmetric transport, in Triton: wait for a count, push bytes, tell a count.
 
 Counts only ever grow, so none is reset and none is missed. ``state`` is the rank's own, int64 on
-the device: how many blocks it has sent, how many it has taken, whether it gave up, how many
-programs of a push are done, and where the block lies that is pushed next.
+the device: how many blocks it has sent, how many it has taken, whether it gave up, and how many
+programs of a push are done.
 
 Note [who gave up passes nothing on]
     A wait ends when its count comes, or when the host says that nothing will come any more. If the
     host has said so, it marks the rank's state, and from there on no kernel of this rank writes
     into another's memory or tells a count: what is queued behind the wait runs on bytes that never
     came, and nobody gets to see what it makes of them.
-
-Note [a push is always the same]
-    Triton takes some 20 microseconds of a host to launch a kernel, a graph a tenth of that. So all
-    of them are in graphs, and a push cannot be told what it is to send: the host writes the
-    address and the size of block ``n`` into entry ``n`` of a ring of pinned memory, which the n-th
-    push looks up. It is one program that does, for a look over the bus takes a microsecond.
 """
 
 # no postponed annotations here: Triton reads `tl.constexpr` off the functions
@@ -22,11 +16,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-SENT, TAKEN, BAD, TICKET, ADDRESS, NBYTES = 0, 1, 2, 3, 4, 5  # words of the state
-STATE_WORDS = 6
-ENTRIES = 64  # blocks that a host may queue ahead of the device
-FIELDS = 2  # of an entry: address and bytes
-ALIGNED = 16  # bytes, of a block's address: so much does a thread move at once
+SENT, TAKEN, BAD, TICKET = 0, 1, 2, 3  # words of the state
+STATE_WORDS = 4
 WORD = 8  # bytes
 BLOCK = 1024  # words that a program moves at once
 PROGRAMS = 128
@@ -34,6 +25,7 @@ _WARPS = 8
 _LOOKS = 64  # at the count, between two looks at the host's memory: that is a trip over the bus
 
 
+# for programs of one warp: several could see the host's word change at different turns, and hang
 @triton.jit  # type: ignore[untyped-decorator]  # triton's
 def _come(count, wanted, given_up, looks: tl.constexpr):  # type: ignore[no-untyped-def]  # compiled by triton
     seen = tl.atomic_add(count, 0, sem="acquire", scope="sys")
@@ -49,80 +41,69 @@ def _come(count, wanted, given_up, looks: tl.constexpr):  # type: ignore[no-unty
 
 @triton.jit(do_not_specialize=["more"])  # type: ignore[untyped-decorator]  # triton's
 def _take(  # type: ignore[no-untyped-def]  # compiled by triton
-    count, state, given_up, more, taken: tl.constexpr, bad: tl.constexpr, looks: tl.constexpr
+    written,
+    state,
+    given_up,
+    taken_on_host,
+    more,
+    taken: tl.constexpr,
+    bad: tl.constexpr,
+    looks: tl.constexpr,
 ):
     wanted = tl.load(state + taken) + more
-    if _come(count, wanted, given_up, looks):
+    if _come(written, wanted, given_up, looks):
         tl.store(state + taken, wanted)
+        tl.store(taken_on_host, wanted)
     else:
         tl.store(state + bad, 1)
 
 
 @triton.jit  # type: ignore[untyped-decorator]  # triton's
-def _tell(there, state, which: tl.constexpr, bad: tl.constexpr):  # type: ignore[no-untyped-def]  # compiled by triton
-    if tl.load(state + bad) == 0:
-        tl.atomic_xchg(there, tl.load(state + which), sem="release", scope="sys")
-
-
-@triton.jit(do_not_specialize=["more"])  # type: ignore[untyped-decorator]  # triton's
-def _look_up(  # type: ignore[no-untyped-def]  # compiled by triton
-    read,
-    state,
-    given_up,
-    ring,
-    looked_up,
-    more,
-    sent: tl.constexpr,
-    bad: tl.constexpr,
-    address: tl.constexpr,
-    nbytes: tl.constexpr,
-    entries: tl.constexpr,
-    fields: tl.constexpr,
-    looks: tl.constexpr,
+def _wait_until_read(  # type: ignore[no-untyped-def]  # compiled by triton
+    read, state, given_up, sent: tl.constexpr, bad: tl.constexpr, looks: tl.constexpr
 ):
-    number = tl.load(state + sent)
-    entry = ring + (number % entries) * fields
-    tl.store(state + address, tl.load(entry))
-    tl.store(state + nbytes, tl.load(entry + 1))
-    tl.store(looked_up, number + more)  # the host may write the entry anew
-    if _come(read, number, given_up, looks) == 0:
+    if _come(read, tl.load(state + sent), given_up, looks) == 0:
         tl.store(state + bad, 1)
 
 
 @triton.jit  # type: ignore[untyped-decorator]  # triton's
-def _move(source, into, nbytes, aligned: tl.constexpr, block: tl.constexpr, word: tl.constexpr):  # type: ignore[no-untyped-def]  # compiled by triton
-    words_in = tl.multiple_of(source.to(tl.pointer_type(tl.int64)), aligned)
-    words_out = tl.multiple_of(into.to(tl.pointer_type(tl.int64)), aligned)
-    words = (nbytes // word).to(tl.int32)
+def _release(read_there, state, taken: tl.constexpr, bad: tl.constexpr):  # type: ignore[no-untyped-def]  # compiled by triton
+    if tl.load(state + bad) == 0:
+        tl.atomic_xchg(read_there, tl.load(state + taken), sem="release", scope="sys")
+
+
+@triton.jit  # type: ignore[untyped-decorator]  # triton's
+def _move(source, into, words, left, block: tl.constexpr, word: tl.constexpr):  # type: ignore[no-untyped-def]  # compiled by triton
+    words_in, words_out = source.to(tl.pointer_type(tl.int64)), into.to(tl.pointer_type(tl.int64))
     whole = words // block * block
     for start in range(tl.program_id(0) * block, whole, tl.num_programs(0) * block):
-        at = tl.arange(0, block) + start  # without a mask: several words a thread at once
+        at = tl.arange(0, block) + start  # without a mask: two words a thread at once
         tl.store(words_out + at, tl.load(words_in + at))
     if tl.program_id(0) == tl.num_programs(0) - 1:  # what is less than a block, and than a word
         at = tl.arange(0, block) + whole
         tl.store(words_out + at, tl.load(words_in + at, mask=at < words), mask=at < words)
-        at = tl.arange(0, word) + words.to(tl.int64) * word
-        bytes_in, bytes_out = source.to(tl.pointer_type(tl.int8)), into.to(tl.pointer_type(tl.int8))
-        tl.store(bytes_out + at, tl.load(bytes_in + at, mask=at < nbytes), mask=at < nbytes)
+        some = tl.arange(0, word)
+        at = some + words.to(tl.int64) * word
+        tl.store(into + at, tl.load(source + at, mask=some < left), mask=some < left)
 
 
-@triton.jit(do_not_specialize=["more"])  # type: ignore[untyped-decorator]  # triton's
+@triton.jit(do_not_specialize=["words", "left", "more"])  # type: ignore[untyped-decorator]  # triton's
 def _push(  # type: ignore[no-untyped-def]  # compiled by triton
+    source,
     into,
+    words,
+    left,
     there,
     state,
     more,
     sent: tl.constexpr,
     bad: tl.constexpr,
     ticket: tl.constexpr,
-    address: tl.constexpr,
-    nbytes: tl.constexpr,
-    aligned: tl.constexpr,
     block: tl.constexpr,
     word: tl.constexpr,
 ):
     if tl.load(state + bad) == 0:
-        _move(tl.load(state + address), into, tl.load(state + nbytes), aligned, block, word)
+        _move(source, into, words, left, block, word)
         tl.debug_barrier()  # all bytes of this program are on their way before it says so
         done = tl.atomic_add(state + ticket, 1, sem="acq_rel", scope="sys")
         if done == tl.num_programs(0) - 1:  # so are those of all others
@@ -132,58 +113,54 @@ def _push(  # type: ignore[no-untyped-def]  # compiled by triton
             tl.atomic_xchg(there, count, sem="release", scope="sys")
 
 
-def take(count: Tensor, state: Tensor, given_up: Tensor, more: int) -> None:
-    """Until ``count`` is ``more`` past the blocks that were taken, which then are as many."""
-    _take[(1,)](count, state, given_up, more, taken=TAKEN, bad=BAD, looks=_LOOKS, num_warps=1)
-
-
-def tell(there: Tensor, state: Tensor, which: int) -> None:
-    """The other rank's word becomes the state's word ``which``; all before it has happened."""
-    _tell[(1,)](there, state, which=which, bad=BAD, num_warps=1)
-
-
-def push(
-    into: Tensor,
-    there: Tensor,
-    read: Tensor,
-    state: Tensor,
-    given_up: Tensor,
-    ring: Tensor,
-    looked_up: Tensor,
-    more: int,
+def take(
+    written: Tensor, state: Tensor, given_up: Tensor, taken_on_host: Tensor, more: int
 ) -> None:
-    """Copy the next block of the ring into the other rank's memory, then tell it of ``more``.
+    """Until ``more`` blocks than were taken are ``written``; as many are taken then.
 
-    Not before all that was sent has been ``read``. ``into`` is the other rank's memory (uint8),
-    ``there`` its count; ``ring`` [entries, fields] and ``looked_up`` [1] are pinned, int64.
+    ``given_up`` and ``taken_on_host`` [1] are pinned, int64: the host says in one that nothing
+    will come any more, and reads in the other how many were taken.
     """
-    _look_up[(1,)](
-        read,
+    _take[(1,)](
+        written,
         state,
         given_up,
-        ring,
-        looked_up,
+        taken_on_host,
         more,
-        sent=SENT,
+        taken=TAKEN,
         bad=BAD,
-        address=ADDRESS,
-        nbytes=NBYTES,
-        entries=ENTRIES,
-        fields=FIELDS,
         looks=_LOOKS,
         num_warps=1,
     )
+
+
+def wait_until_read(read: Tensor, state: Tensor, given_up: Tensor) -> None:
+    """Until all blocks that were sent are ``read``."""
+    _wait_until_read[(1,)](read, state, given_up, sent=SENT, bad=BAD, looks=_LOOKS, num_warps=1)
+
+
+def release(read_there: Tensor, state: Tensor) -> None:
+    """Tell the other rank that all blocks that were taken have been read."""
+    _release[(1,)](read_there, state, taken=TAKEN, bad=BAD, num_warps=1)
+
+
+def push(source: Tensor, into: Tensor, there: Tensor, state: Tensor, more: int) -> None:
+    """Copy into the other rank's memory, then tell it that ``more`` blocks were sent.
+
+    ``source`` and ``into`` are bytes (uint8); ``into`` and ``there`` are the other rank's.
+    """
+    words, left = divmod(source.nbytes, WORD)
     _push[(PROGRAMS,)](
+        source,
         into,
+        words,
+        left,
         there,
         state,
         more,
         sent=SENT,
         bad=BAD,
         ticket=TICKET,
-        address=ADDRESS,
-        nbytes=NBYTES,
-        aligned=ALIGNED,
         block=BLOCK,
         word=WORD,
         num_warps=_WARPS,

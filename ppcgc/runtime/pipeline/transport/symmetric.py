@@ -1,19 +1,20 @@
-"""``symmetric``: the sender writes into the receiver's memory and tells it so, over NVLink.
+"""``symmetric``: a replay writes into the receiver's memory and tells it so, over NVLink.
 
 It rests on ``torch.distributed._symmetric_memory``, which torch does not promise to keep, hence
 opt-in. Two counts go over an edge: blocks written, in the receiver's memory, and blocks read, in
 the sender's, so that the next block never lands on one that a replay still reads.
-
-Note [a block without bytes is told of]
-    A replay without live rows resets padded rows in the block that it takes nothing into. So the
-    sender must not write the next block before that: it tells of an empty one, and waits for it
-    to be read, like any other.
 
 Note [a count that never comes]
     The kernel that waits for it would occupy the GPU for ever, and nothing but a kernel can look
     at another rank's word cheaply. It looks at a word of the host's as well, which is set where
     the pipeline breaks off: see Note [who gave up passes nothing on] in ``signal_kernels``. The
     process keeps its CUDA context.
+
+Note [the host counts along]
+    An event behind a replay happens when all of its work is done. What the last rank waits for is
+    that its block has come, and it should prepare the next step meanwhile. So the kernel writes
+    into pinned memory how many blocks were taken, and the host counts its replays: those that are
+    told of by ``replayed``, and after a calibration, which replays by itself, anew.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime.arena import ALIGNMENT, aligned
-from ppcgc.runtime.collecting import collector_off
 from ppcgc.runtime.errors import TransportError
 from ppcgc.runtime.host_rows import bytes_of
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Edge
-from ppcgc.runtime.pipeline.transport.base import Ends, Queued, Transfer, edge_of
+from ppcgc.runtime.pipeline.transport.base import Queued, Transfer, edge_of, passed
+from ppcgc.runtime.pipeline.transport.eager import EagerTransport
 
 _SENDER, _RECEIVER = 0, 1  # ranks within the group of an edge
 _WORD = 8  # bytes of a count
 
 
-class SymmetricTransport(Ends):
-    """Push and tell on the current stream, for replays alone."""
+class SymmetricTransport(EagerTransport):
+    """Replays write whole blocks themselves; eager steps go as with ``eager``."""
 
     name = "symmetric"
-    nothing = (slice(0, 0),)  # see Note [a block without bytes is told of]
+    in_graph = True
 
     def __init__(
         self, device: torch.device, incoming: Edge | None, outgoing: Edge | None, faults: Faults
@@ -54,13 +55,10 @@ class SymmetricTransport(Ends):
         self._state = torch.zeros(words, dtype=torch.int64, device=device)
         self._given_up = torch.zeros(1, dtype=torch.int64, pin_memory=True)
         self._given_up_on_host = bytes_of(self._given_up).cast("q")
-        # see Note [a push is always the same] in ``signal_kernels``
-        entries, fields = signal_kernels.ENTRIES, signal_kernels.FIELDS
-        self._ring = torch.zeros(entries, fields, dtype=torch.int64, pin_memory=True)
-        self._ring_on_host = bytes_of(self._ring).cast("q")
-        self._looked_up = torch.zeros(1, dtype=torch.int64, pin_memory=True)
-        self._looked_up_on_host = bytes_of(self._looked_up).cast("q")
-        self._sends = 0  # as many entries were written
+        # see Note [the host counts along]
+        self._taken = torch.zeros(1, dtype=torch.int64, pin_memory=True)
+        self._taken_on_host = bytes_of(self._taken).cast("q")
+        self._takes = 0
         # counts of blocks and the block there, by whose memory they lie in
         self._written: Tensor | None = None
         self._read: Tensor | None = None
@@ -68,7 +66,6 @@ class SymmetricTransport(Ends):
         self._read_there: Tensor | None = None
         self._there: Tensor | None = None
         self._meetings: list[Any] = []  # torch's handles keep the other's memory mapped
-        self._take = self._release = self._push = _nothing
 
     def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
         """The incoming block is memory that the rank before can write.
@@ -107,76 +104,71 @@ class SymmetricTransport(Ends):
         return *_parts(own, nbytes), *_parts(there, nbytes)
 
     def warm_up(self) -> None:
-        """Compile the kernels, and record graphs of them: launched in a tenth of Triton's time."""
-        kernels, state, given_up = self._kernels, self._state, self._given_up
-        if self._written is not None and self._read_there is not None:
-            written, read_there = self._written, self._read_there
-            self._take = _graph(lambda more: kernels.take(written, state, given_up, more))
-            self._release = _graph(lambda more: kernels.tell(read_there, state, kernels.TAKEN))
-        if self._read is not None and self._there is not None and self._written_there is not None:
-            into, there, read = self._there, self._written_there, self._read
-            ring, looked_up = self._ring, self._looked_up
-            self._push = _graph(
-                lambda more: kernels.push(into, there, read, state, given_up, ring, looked_up, more)
-            )
+        """Compile the kernels: none can be while a graph is recorded."""
+        with torch.cuda.device(self.device):
+            self._take(more=0)
+            self._release()
+            self._push(self._state.view(torch.uint8)[:0], more=0)
+        torch.cuda.synchronize(self.device)
 
-    def send(self, block: Tensor, step: int) -> Transfer:
-        target = edge_of(self.outgoing, "send over")
-        self._enter(block, target.peer, step)
-        self._push()
-        return self._queued(target, step)
+    def around(
+        self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
+    ) -> Callable[[], None]:
+        def run() -> None:
+            if incoming is not None:
+                self._take(more=1)
+            body()
+            if incoming is not None:
+                self._release()
+            if outgoing is not None:
+                self._push(outgoing, more=1)
 
-    def _enter(self, block: Tensor, peer: int, step: int) -> None:
-        """Where the next push finds its block. Raises PeerError kinds where the ring stays full."""
-        entries, looked_up = self._kernels.ENTRIES, self._looked_up_on_host
-        number, address = self._sends, block.data_ptr()
-        if address % self._kernels.ALIGNED:
-            raise RuntimeError(f"a block at {address:#x} is not aligned")
-        if number - looked_up[0] >= entries:
-            self.faults.poll(
-                lambda: number - looked_up[0] < entries,
-                peer=peer,
-                step=step,
-                what="the boundary to be taken",
-            )
-        at = number % entries * self._kernels.FIELDS
-        self._ring_on_host[at] = address
-        self._ring_on_host[at + 1] = block.nbytes
-        self._sends = number + 1
+        return run
 
-    def receive(self, block: Tensor, step: int) -> Transfer:
-        source = edge_of(self.incoming, "receive over")
-        self._take()
-        return self._queued(source, step)
+    def _take(self, more: int) -> None:
+        """Until the next block has been written here."""
+        kernels, written = self._kernels, self._written
+        if written is not None:
+            kernels.take(written, self._state, self._given_up, self._taken, more)
 
-    def release(self) -> None:
-        self._release()
+    def _release(self) -> None:
+        """The block that was taken has been read."""
+        if self._read_there is not None:
+            self._kernels.release(self._read_there, self._state)
+
+    def _push(self, block: Tensor, more: int) -> None:
+        """Write the block there, once the one before has been read."""
+        kernels, read, there = self._kernels, self._read, self._there
+        if read is not None and there is not None and self._written_there is not None:
+            kernels.wait_until_read(read, self._state, self._given_up)
+            kernels.push(block, there, self._written_there, self._state, more)
+
+    def replayed(self, step: int) -> Transfer | None:
+        if self.outgoing is not None:
+            behind = passed(self.device)
+            Queued(self.faults, self.outgoing.peer, step, lambda: behind() and self._unbroken())
+        if self.incoming is None:
+            return None
+        self._takes = number = self._takes + 1
+        return Queued(
+            self.faults,
+            self.incoming.peer,
+            step,
+            lambda: self._taken_on_host[0] >= number and self._unbroken(),
+        )
+
+    def recount(self) -> None:
+        torch.cuda.synchronize(self.device)
+        self._takes = self._taken_on_host[0]
 
     def break_off(self) -> None:
         """Nothing will come any more: kernels that wait end, and nothing is passed on."""
         self._given_up_on_host[0] = 1
 
-    def _queued(self, edge: Edge, step: int) -> Transfer:
-        queued = Queued(self.faults, edge.peer, step, self.device)
-        happened = queued.done
-        queued.done = lambda: happened() and not self._given_up_on_host[0]
-        return queued
-
-
-def _nothing() -> None:
-    return None
+    def _unbroken(self) -> bool:
+        return not self._given_up_on_host[0]
 
 
 def _parts(whole: Tensor, nbytes: int) -> tuple[Tensor, Tensor]:
     """A block of so many bytes, and the word of a count behind it."""
     return whole[:nbytes], whole[aligned(nbytes) :][:_WORD].view(torch.int64)
-
-
-def _graph(body: Callable[[int], None]) -> Callable[[], None]:
-    """A kernel as a graph of its own: ``body(1)``, once ``body(0)`` has compiled it."""
-    body(0)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with collector_off(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        body(1)
-    return graph.replay
