@@ -16,6 +16,7 @@ from toy_pipeline import build, decode_batch, plain, prefill_batch
 from ppcgc import runtime as rt
 from ppcgc.runtime.pipeline import Pipeline
 from ppcgc.runtime.pipeline.calibrating import reduced
+from ppcgc.runtime.pipeline.transport.in_graph import InGraphTransport
 
 # milliseconds of each rank, by bucket of the decode runner: its replay, then its eager step
 PLANTED: list[dict[int, tuple[float, float]]] = [
@@ -93,14 +94,25 @@ def really(rank: int, where: str) -> Any:
             [one.data() for one in found],
             path,
             None if made is None else made.hidden_states.cpu(),
+            counted(pipeline) if rank and where in ("captured", "symmetric") else None,
         )
 
 
-@pytest.mark.parametrize("where", modes("eager", "captured"))
+def counted(pipeline: Pipeline) -> tuple[int, int]:
+    """Replays that the host of the last rank knows of, and blocks that its GPU has taken."""
+    (transport,) = pipeline._transports.values()
+    assert isinstance(transport, InGraphTransport)
+    torch.cuda.synchronize()
+    return transport._replays, int(transport.taken.item())
+
+
+@pytest.mark.parametrize("where", modes("eager", "captured", "symmetric"))
 def test_ranks_that_are_really_timed_find_the_same(where: str, tmp_path: Path) -> None:
     """With ``captured`` a rank that replayed once more than the other would wait for ever."""
     made = values(run_ranks(2, really, tmp_path, where, limit=90.0, gpus=where != "gloo"))
-    (first, path, _), (last, other, output) = made
+    (first, path, _, _), (last, other, output, counts) = made
+    if counts is not None:  # measured replays are counted: a step waits for its own block
+        assert counts[0] == counts[1] > 100
     assert first == last and [one["runner"] for one in first] == ["llama.prefill", "llama.decode"]
     assert path == other
     torch.testing.assert_close(output, plain(prefill_batch([47])), atol=1e-4, rtol=0)

@@ -114,3 +114,11 @@ def test_who_gave_up_tells_of_nothing_that_it_took() -> None:
     torch.cuda.synchronize()
     assert edge.read.item() == edge.taken.item() == 1
     assert edge.state[kernels.BAD].item() == 1
+
+
+def test_what_was_taken_is_counted_on_the_host() -> None:
+    edge, taken = OneEdge(0), torch.zeros(1, dtype=torch.int64, device="cuda")
+    for more in (0, 1, 1):
+        kernels.count(taken, edge.taken, more)
+    torch.cuda.synchronize()
+    assert taken.item() == edge.taken.item() == 2

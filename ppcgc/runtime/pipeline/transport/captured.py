@@ -15,34 +15,34 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Edge
-from ppcgc.runtime.pipeline.transport.base import Queued, Transfer, passed
-from ppcgc.runtime.pipeline.transport.eager import EagerTransport
+from ppcgc.runtime.pipeline.transport.base import Queued, passed
+from ppcgc.runtime.pipeline.transport.in_graph import InGraphTransport
 
 
-class CapturedTransport(EagerTransport):
-    """Replays move whole blocks themselves; eager steps go as with ``eager``."""
+class CapturedTransport(InGraphTransport):
+    """Replays send and receive whole blocks."""
 
     name = "captured"
-    in_graph = True
+
+    def __init__(
+        self, device: torch.device, incoming: Edge | None, outgoing: Edge | None, faults: Faults
+    ) -> None:
+        super().__init__(device, incoming, outgoing, faults)
+        self._taken_here = torch.zeros(1, dtype=torch.int64, device=device)
 
     def warm_up(self) -> None:
         super().warm_up()
         byte = torch.zeros(1, dtype=torch.uint8, device=self.device)
         if self.incoming is not None:
             _receive(byte, self.incoming)
+            self._count(more=0)
         if self.outgoing is not None:
             _send(byte, self.outgoing)
         for edge in (self.incoming, self.outgoing):
             if edge is not None:
                 Queued(self.faults, edge.peer, -1, passed(self.device)).confirm()
-
-    def replayed(self, step: int) -> Transfer | None:
-        edge = self.incoming or self.outgoing
-        if edge is None:
-            return None
-        queued = Queued(self.faults, edge.peer, step, passed(self.device))
-        return None if self.incoming is None else queued
 
     def around(
         self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
@@ -52,11 +52,20 @@ class CapturedTransport(EagerTransport):
         def run() -> None:
             if incoming is not None and source is not None:
                 _receive(incoming, source)
+                self._count(more=1)
             body()
             if outgoing is not None and target is not None:
                 _send(outgoing, target)
 
         return run
+
+    def _count(self, more: int) -> None:
+        """See Note [the host counts along] in ``in_graph``."""
+        if self.counts:
+            from ppcgc.runtime.pipeline.transport.signal_kernels import count
+
+            with torch.cuda.device(self.device):
+                count(self._taken_here, self.taken, more)
 
 
 def _receive(block: Tensor, edge: Edge) -> None:

@@ -1,4 +1,4 @@
-"""Kernels of the symmetric transport, in Triton: wait for a count, push bytes, tell a count.
+"""Kernels of hand-offs inside graphs, in Triton: wait for a count, push bytes, tell a count.
 
 Counts only ever grow, so none is reset and none is missed. ``state`` is the rank's own, int64 on
 the device: how many blocks it has sent, how many it has taken, whether it gave up, and how many
@@ -56,6 +56,13 @@ def _take(  # type: ignore[no-untyped-def]  # compiled by triton
         tl.store(taken_on_host, wanted)
     else:
         tl.store(state + bad, 1)
+
+
+@triton.jit(do_not_specialize=["more"])
+def _count(taken, taken_on_host, more):  # type: ignore[no-untyped-def]  # compiled by triton
+    number = tl.load(taken) + more
+    tl.store(taken, number)
+    tl.store(taken_on_host, number)
 
 
 @triton.jit  # type: ignore[untyped-decorator]  # triton's
@@ -132,6 +139,11 @@ def take(
         looks=_LOOKS,
         num_warps=1,
     )
+
+
+def count(taken: Tensor, taken_on_host: Tensor, more: int) -> None:
+    """``more`` blocks than were ``taken`` are; ``taken_on_host`` [1] is pinned, int64 both."""
+    _count[(1,)](taken, taken_on_host, more, num_warps=1)
 
 
 def wait_until_read(read: Tensor, state: Tensor, given_up: Tensor) -> None:

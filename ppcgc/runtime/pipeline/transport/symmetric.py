@@ -9,12 +9,6 @@ Note [a count that never comes]
     at another rank's word cheaply. It looks at a word of the host's as well, which is set where
     the pipeline breaks off: see Note [who gave up passes nothing on] in ``signal_kernels``. The
     process keeps its CUDA context.
-
-Note [the host counts along]
-    An event behind a replay happens when all of its work is done. What the last rank waits for is
-    that its block has come, and it should prepare the next step meanwhile. So the kernel writes
-    into pinned memory how many blocks were taken, and the host counts its replays: those that are
-    told of by ``replayed``, and after a calibration, which replays by itself, anew.
 """
 
 from __future__ import annotations
@@ -31,18 +25,17 @@ from ppcgc.runtime.errors import TransportError
 from ppcgc.runtime.host_rows import bytes_of
 from ppcgc.runtime.pipeline.faults import Faults
 from ppcgc.runtime.pipeline.groups import Edge
-from ppcgc.runtime.pipeline.transport.base import Queued, Transfer, edge_of, passed
-from ppcgc.runtime.pipeline.transport.eager import EagerTransport
+from ppcgc.runtime.pipeline.transport.base import edge_of
+from ppcgc.runtime.pipeline.transport.in_graph import InGraphTransport
 
 _SENDER, _RECEIVER = 0, 1  # ranks within the group of an edge
 _WORD = 8  # bytes of a count
 
 
-class SymmetricTransport(EagerTransport):
-    """Replays write whole blocks themselves; eager steps go as with ``eager``."""
+class SymmetricTransport(InGraphTransport):
+    """Replays write whole blocks into the next rank's memory."""
 
     name = "symmetric"
-    in_graph = True
 
     def __init__(
         self, device: torch.device, incoming: Edge | None, outgoing: Edge | None, faults: Faults
@@ -55,10 +48,6 @@ class SymmetricTransport(EagerTransport):
         self._state = torch.zeros(words, dtype=torch.int64, device=device)
         self._given_up = torch.zeros(1, dtype=torch.int64, pin_memory=True)
         self._given_up_on_host = bytes_of(self._given_up).cast("q")
-        # see Note [the host counts along]
-        self._taken = torch.zeros(1, dtype=torch.int64, pin_memory=True)
-        self._taken_on_host = bytes_of(self._taken).cast("q")
-        self._takes = 0
         # counts of blocks and the block there, by whose memory they lie in
         self._written: Tensor | None = None
         self._read: Tensor | None = None
@@ -129,7 +118,7 @@ class SymmetricTransport(EagerTransport):
         """Until the next block has been written here."""
         kernels, written = self._kernels, self._written
         if written is not None:
-            kernels.take(written, self._state, self._given_up, self._taken, more)
+            kernels.take(written, self._state, self._given_up, self.taken, more)
 
     def _release(self) -> None:
         """The block that was taken has been read."""
@@ -143,29 +132,11 @@ class SymmetricTransport(EagerTransport):
             kernels.wait_until_read(read, self._state, self._given_up)
             kernels.push(block, there, self._written_there, self._state, more)
 
-    def replayed(self, step: int) -> Transfer | None:
-        if self.outgoing is not None:
-            behind = passed(self.device)
-            Queued(self.faults, self.outgoing.peer, step, lambda: behind() and self._unbroken())
-        if self.incoming is None:
-            return None
-        self._takes = number = self._takes + 1
-        return Queued(
-            self.faults,
-            self.incoming.peer,
-            step,
-            lambda: self._taken_on_host[0] >= number and self._unbroken(),
-        )
-
-    def recount(self) -> None:
-        torch.cuda.synchronize(self.device)
-        self._takes = self._taken_on_host[0]
-
     def break_off(self) -> None:
         """Nothing will come any more: kernels that wait end, and nothing is passed on."""
         self._given_up_on_host[0] = 1
 
-    def _unbroken(self) -> bool:
+    def unbroken(self) -> bool:
         return not self._given_up_on_host[0]
 
 
