@@ -112,10 +112,6 @@ class Link:
         self.backend.close()
 
 
-def no_stage() -> None:
-    """The sender's stage, which is not measured."""
-
-
 def of_ours(link: Link, name: str) -> Callable[[int], tuple[Go, Tensor]]:
     """A hand-off of so many tokens as a stage does it, and the block that it moves."""
     transport, whole = link.transport(name)
@@ -124,8 +120,15 @@ def of_ours(link: Link, name: str) -> Callable[[int], tuple[Go, Tensor]]:
         block = whole[: link.nbytes(tokens)]
         if transport.in_graph:
             if link.rank == 0:
-                return link.queued(transport.around(no_stage, None, block)), block
-            return link.queued(transport.around(link.reset(block), block, None)), block
+                return link.queued(lambda: transport.depart(None, block)), block
+            reset_inside = link.reset(block)
+
+            def region() -> None:
+                transport.arrive(block)
+                reset_inside()
+                transport.depart(block, None)
+
+            return link.queued(region), block
         if link.rank == 0:
             return (lambda: transport.send(block, 0).wait()), block
         reset = link.backend.capture(link.reset(block)).replay

@@ -315,16 +315,21 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         self.hook_calls.plan(bucket.made, bucket.slots, batch, live)
 
     def body(
-        self, bucket: Bucket[ExtentsT, SlotsT, InT, OutT], shown: InT | None = None
+        self,
+        bucket: Bucket[ExtentsT, SlotsT, InT, OutT],
+        shown: InT | None = None,
+        arrive: Callable[[], None] = lambda: None,
     ) -> Callable[[], None]:
         """The captured region of a bucket: load, reset the boundary, forward, store.
 
-        ``shown`` is what the forward sees in the place of the bucket's boundary.
+        ``shown`` is what the forward sees in the place of the bucket's boundary. ``arrive`` waits
+        for what another rank hands over, behind the load, which needs none of it.
         """
         boundary = bucket.boundary if shown is None else shown
 
         def run() -> None:
             bucket.host.load_in_graph(self.boundary_tensors(bucket))
+            arrive()
             self.reset_boundary(bucket)
             result = self.forward(bucket.slots, boundary, bucket.padded, bucket.made)
             self.outputs.store(result, bucket.outputs, boundary)

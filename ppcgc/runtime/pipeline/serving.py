@@ -77,7 +77,13 @@ class Pipeline(OpenPipeline):
         handoff, transport = self._handoffs[number], self._transports[self._names[number]]
         incoming = part(self._incoming, handoff.takes, bucket.padded)
         outgoing = part(self._outgoing, handoff.hands, bucket.padded)
-        return transport.around(runner.body(bucket), incoming, outgoing)
+        stage = runner.body(bucket, arrive=lambda: transport.arrive(incoming))
+
+        def run() -> None:
+            stage()
+            transport.depart(incoming, outgoing)
+
+        return run
 
     # ------------------------------------------------------------ calibration
 

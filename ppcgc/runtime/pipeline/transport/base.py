@@ -38,7 +38,7 @@ class Transport(Protocol):
 
     @property
     def in_graph(self) -> bool:
-        """Whether a replay moves the blocks itself, whole; ``around`` puts it there."""
+        """Whether a replay moves the blocks itself, whole, by ``arrive`` and ``depart``."""
         ...
 
     def blocks(self, incoming: int, outgoing: int) -> tuple[Tensor | None, Tensor | None]:
@@ -49,10 +49,12 @@ class Transport(Protocol):
         """Connect each edge, on all ranks together, before any capture."""
         ...
 
-    def around(
-        self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
-    ) -> Callable[[], None]:
-        """The captured region of a bucket with its hand-off, if that belongs inside."""
+    def arrive(self, incoming: Tensor | None) -> None:
+        """Inside the captured region of a bucket: behind it the block may be read."""
+        ...
+
+    def depart(self, incoming: Tensor | None, outgoing: Tensor | None) -> None:
+        """At its end: ``incoming`` has been read, ``outgoing`` is written."""
         ...
 
     def send(self, block: Tensor, step: int) -> Transfer: ...
@@ -118,10 +120,11 @@ class Ends:
             return None
         return torch.zeros(nbytes, dtype=torch.uint8, device=self.device)
 
-    def around(
-        self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
-    ) -> Callable[[], None]:
-        return body
+    def arrive(self, incoming: Tensor | None) -> None:
+        return None
+
+    def depart(self, incoming: Tensor | None, outgoing: Tensor | None) -> None:
+        return None
 
     def break_off(self) -> None:
         return None  # communicators are aborted by their groups

@@ -9,8 +9,6 @@ Note [hand-off inside a graph]
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -44,20 +42,14 @@ class CapturedTransport(InGraphTransport):
             if edge is not None:
                 Queued(self.faults, edge.peer, -1, passed(self.device)).confirm()
 
-    def around(
-        self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
-    ) -> Callable[[], None]:
-        source, target = self.incoming, self.outgoing
+    def arrive(self, incoming: Tensor | None) -> None:
+        if incoming is not None and self.incoming is not None:
+            _receive(incoming, self.incoming)
+            self._count(more=1)
 
-        def run() -> None:
-            if incoming is not None and source is not None:
-                _receive(incoming, source)
-                self._count(more=1)
-            body()
-            if outgoing is not None and target is not None:
-                _send(outgoing, target)
-
-        return run
+    def depart(self, incoming: Tensor | None, outgoing: Tensor | None) -> None:
+        if outgoing is not None and self.outgoing is not None:
+            _send(outgoing, self.outgoing)
 
     def _count(self, more: int) -> None:
         """See Note [the host counts along] in ``in_graph``."""

@@ -14,7 +14,6 @@ Note [a count that never comes]
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -100,19 +99,15 @@ class SymmetricTransport(InGraphTransport):
             self._push(self._state.view(torch.uint8)[:0], more=0)
         torch.cuda.synchronize(self.device)
 
-    def around(
-        self, body: Callable[[], None], incoming: Tensor | None, outgoing: Tensor | None
-    ) -> Callable[[], None]:
-        def run() -> None:
-            if incoming is not None:
-                self._take(more=1)
-            body()
-            if incoming is not None:
-                self._release()
-            if outgoing is not None:
-                self._push(outgoing, more=1)
+    def arrive(self, incoming: Tensor | None) -> None:
+        if incoming is not None:
+            self._take(more=1)
 
-        return run
+    def depart(self, incoming: Tensor | None, outgoing: Tensor | None) -> None:
+        if incoming is not None:
+            self._release()
+        if outgoing is not None:
+            self._push(outgoing, more=1)
 
     def _take(self, more: int) -> None:
         """Until the next block has been written here."""
