@@ -91,8 +91,10 @@ class LayerRange:
 def even_ranges(count: int, stages: int) -> tuple[LayerRange, ...]:
     """``count`` layers spread over ``stages``; the first stages get the remainder.
 
-    Raises LayerError when there are fewer layers than stages.
+    Raises LayerError when there are fewer layers than stages, or no number of stages.
     """
+    if isinstance(stages, bool) or not isinstance(stages, int):
+        raise LayerError(f"stage_layers: of is {stages!r}; it must be an integer")
     if stages < 1 or count < stages:
         raise LayerError(f"{count} layers cannot be spread over {stages} stages")
     size, extra = divmod(count, stages)
@@ -133,6 +135,9 @@ def check_count(layers: LayerRange, count: int) -> None:
 
 def stage_of(ranges: Sequence[LayerRange], stage: int, of: int) -> LayerRange:
     """The range of one stage. Raises LayerError when the pipeline has another number of stages."""
+    for name, value in (("stage", stage), ("of", of)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise LayerError(f"stage_layers: {name} is {value!r}; it must be an integer")
     if len(ranges) != of:
         raise LayerError(f"the spec's pipeline has {len(ranges)} stages, the build asks for {of}")
     if not 0 <= stage < of:

@@ -98,6 +98,9 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
             self.dims, self.dtype, self.device, self.layers
         )
         self.incoming.check_parts(f"{self.family}.{self.runner}", self.buckets)
+        crossing = {info.name for info in self.incoming.table(next(iter(self.buckets)))}
+        kind = get_type_hints(type(self.incoming).held)["return"]
+        self._absent = tuple(f.name for f in fields(kind) if f.name not in crossing)
 
     def run(self, batch: BatchT, boundary: InT) -> OutT:
         """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
@@ -176,6 +179,13 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                 f"layer {cut}: a stage was left out or run twice; give each stage what the one "
                 "before it returned"
             )
+        for name in self._absent:
+            if getattr(source, name, None) is not None:
+                raise SourceError(
+                    f"{type(self).__name__} of layers {self.layers}: boundary.{name} does not "
+                    f"cross the cut in front of layer {self.layers.start}; leave it out, or give "
+                    "what the stage before returned"
+                )
 
     def boundary_with(self, key: str) -> str | None:
         kind = get_type_hints(type(self.incoming).held)["return"]

@@ -333,3 +333,11 @@ def test_the_contract_between_generated_code_and_runtime_is_one_number() -> None
         require_abi(ABI - 1, "generated.llama")
     with pytest.raises(AbiMismatchError, match="install the ppcgc that generated it"):
         require_abi(ABI + 1, "generated.llama")
+
+
+@pytest.mark.parametrize("value", [1.0, "1", None, True])
+def test_a_stage_number_that_is_no_integer(value: Any) -> None:
+    with pytest.raises(LayerError, match=f"of is {value!r}; it must be an integer"):
+        even_ranges(4, value)
+    with pytest.raises(LayerError, match=f"stage is {value!r}; it must be an integer"):
+        stage_of(even_ranges(4, 2), value, 2)

@@ -12,6 +12,7 @@ from spec_tools import import_text
 from torch import Tensor
 
 from ppcgc import runtime as rt
+from ppcgc.runtime.errors import SourceError
 
 SPEC = """\
 version: 1
@@ -95,3 +96,18 @@ def test_the_runner_with_it(tmp_path: Path) -> None:
     batch = SimpleNamespace(num_tokens=3, num_source=5, ids=ids, frames=frames)
     expected = 2 * embedded(ids) + embedded(frames).sum(0)
     assert torch.equal(last.run(batch, first.run(batch)).out, expected)
+
+
+@pytest.mark.parametrize("memory", [torch.zeros(4, WIDE), torch.zeros(0)])
+@pytest.mark.parametrize("path", ["run", "eager", "begin"])
+def test_a_key_that_does_not_cross_is_not_given(memory: Tensor, path: str, tmp_path: Path) -> None:
+    package = import_text(SPEC, tmp_path)
+    first, last = stages(package, "Plain")
+    rt.capture([first, last])
+    batch = SimpleNamespace(num_tokens=2, ids=torch.tensor([1, 2]))
+    hidden = first.run(batch).hidden
+    given = SimpleNamespace(hidden=hidden, memory=memory)
+    with pytest.raises(SourceError, match=r"PlainLast .*: boundary.memory does not cross the cut"):
+        getattr(last, path)(batch, given)
+    given = SimpleNamespace(hidden=hidden, memory=None)
+    assert torch.equal(last.run(batch, given).out, 2 * embedded(batch.ids))

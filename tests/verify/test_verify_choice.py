@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 from probe_family import build, caught, subject
 
 from ppcgc.runtime import Choice, Reason, verify
 from ppcgc.runtime.errors import CapacityError
+from ppcgc.runtime.verification import choices
 
 Choose = Callable[[Any], Any]
 
@@ -71,3 +73,39 @@ def test_counts_that_follow_others_are_not_held_against_the_choice() -> None:
     """Decode has as many tokens as requests; the grid also tries counts that cannot be."""
     found = verify(subject(build("decode")), checks=["choice"])["choice"]
     assert found.findings == ()
+
+
+class Sizes(NamedTuple):
+    tokens: int
+    draft: int
+
+
+def drafting(*, known: tuple[int, ...]) -> Any:
+    """Buckets of 4 and 8 tokens for 1 and for 3 drafts; the choice knows these drafts."""
+    buckets = {Sizes(tokens, draft): None for tokens in (4, 8) for draft in (1, 3)}
+
+    def choose(live: Sizes) -> Choice[Sizes]:
+        if live.draft not in known:
+            return Choice(None, Reason.NO_KEY, "draft")
+        fitting = [one for one in buckets if one.tokens >= live.tokens and one.draft == live.draft]
+        if not fitting:
+            return Choice(None, Reason.OVER_CAPACITY, "tokens")
+        return Choice(min(fitting), Reason.FITS)
+
+    return SimpleNamespace(
+        buckets=buckets,
+        axes=("tokens",),
+        counts={"tokens": "num_tokens", "draft": "num_draft"},
+        choose=choose,
+    )
+
+
+def test_an_eager_step_for_a_value_that_has_a_graph() -> None:
+    runner = drafting(known=(1, 4))
+    assert choices._wrong(runner, Sizes(3, 3)) == (
+        "runs eagerly (scalar without a graph), bucket 4, 3 holds it"
+    )
+    assert choices._wrong(runner, Sizes(5, 1)) is None
+    for draft in (1, 2, 3, 4):  # 2 and 4 have none
+        for tokens in (1, 8, 9):
+            assert choices._wrong(drafting(known=(1, 3)), Sizes(tokens, draft)) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -107,3 +108,18 @@ def test_rows_of_a_table_that_a_hook_fills_are_owned(
 def test_other_rows_than_the_hooks_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = hooked(tmp_path, monkeypatch, ReadsRowTwo)
     caught(told, "padding", "rows that no live request owns", "self.kv[2]")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (None, "`owned` gave None for state kv"),
+        (["a"], r"`owned` gave \['a'\] for state kv .*; give row numbers"),
+        ([500], f"`owned` gave row 500 of state kv, which has {KV_ROWS} rows"),
+        ([-1], f"`owned` gave row -1 of state kv, which has {KV_ROWS} rows"),
+    ],
+)
+def test_owned_that_gives_no_rows_of_the_state(given: Any, text: str) -> None:
+    told = subject(build("decode"), owned=lambda batch, state: given)
+    (finding,) = verify(told, checks=["padding"])["padding"].findings
+    assert re.search(text, str(finding)), finding

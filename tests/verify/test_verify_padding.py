@@ -11,6 +11,7 @@ from probe_model import ToyDecode, ToyPrefill
 from torch import Tensor
 
 from ppcgc.runtime import assert_verified, verify
+from ppcgc.runtime.verification import Verdict
 
 
 class MeanOverRows(ToyPrefill):
@@ -141,3 +142,38 @@ def test_rows_that_the_subject_says_are_read() -> None:
 def rows_read(batch: Any, state: str) -> list[int]:
     assert state == "kv"
     return [2, *batch.slot_table.flatten().tolist()]
+
+
+class Remembers(ToyPrefill):
+    """Adds what the last step had: whatever a probe changes, the step differs."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.kept_by_size: dict[int, Tensor] = {}
+
+    def extra(self, hidden: Tensor, view: Any) -> Any:
+        last = self.kept_by_size.setdefault(hidden.shape[0], torch.zeros_like(hidden))
+        before = last.clone()
+        last.copy_(hidden)
+        return hidden + before
+
+
+def test_a_step_that_does_not_repeat_itself_is_named_and_no_slot() -> None:
+    result = verify(subject(build(models=(Remembers,))), checks=["padding"])["padding"]
+    assert result.verdict is Verdict.FAILED
+    assert {finding.subject for finding in result.findings} == {"the step itself"}
+    assert "gives other numbers when it is run again" in str(result.findings[0])
+
+
+class ReadsOldMemory(ToyPrefill):
+    def extra(self, hidden: Tensor, view: Any) -> Any:
+        room = torch.empty(5000, hidden.shape[1])  # more than this replay writes elsewhere
+        room[: hidden.shape[0]] = hidden
+        return room[: hidden.shape[0]] + room[-1] * 0
+
+
+def test_old_memory_among_the_intermediates_is_named_and_no_slot() -> None:
+    """What one probe leaves there is not what the next one sees."""
+    result = verify(subject(build(models=(ReadsOldMemory,))), checks=["padding"])["padding"]
+    named = {finding.subject for finding in result.findings}
+    assert named == {"shared pool of intermediates", "memory that was never written"}

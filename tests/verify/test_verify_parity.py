@@ -96,3 +96,35 @@ def test_a_boundary_received_one_row_short() -> None:
 
     runners[1].incoming.receive = short
     caught(subject(runners), "parity", "prefill last", "output hidden")
+
+
+class Masked(ToyPrefill):
+    """The last word's logit stands for none; the others may be divided by the padded rows."""
+
+    sentinel = float("-inf")
+    faulty = True
+
+    def leave(self, hidden: Tensor, handed: Any, *, is_last: bool) -> Any:
+        if self.faulty:
+            hidden = hidden / hidden.shape[0]
+        return torch.cat([hidden[:, :-1], torch.full_like(hidden[:, -1:], self.sentinel)], 1)
+
+
+class MaskedByNumber(Masked):
+    sentinel = -1e9
+
+
+class NoNumber(Masked):
+    sentinel = float("nan")
+    faulty = False
+
+
+@pytest.mark.parametrize("model", [Masked, MaskedByNumber])
+def test_a_masked_word_hides_no_wrong_logit(model: type[Masked]) -> None:
+    faulty = subject(build(models=(model,), stages=1))
+    caught(faulty, "parity", "the padded step is not the live one")
+
+
+def test_a_live_row_that_holds_nan_is_named_as_such() -> None:
+    faulty = subject(build(models=(NoNumber,), stages=1))
+    caught(faulty, "parity", "live rows 0, 1, 2 hold NaN, eagerly at their own shape too")

@@ -159,3 +159,44 @@ def test_an_error_of_the_maker_has_its_line() -> None:
     assert "KeyError: 'no such key'" in finding.what
     assert "test_verify_subject.py" in finding.what
     assert "broken" in finding.what
+
+
+def stages_of(*numbers: int, kind: str = "prefill") -> list[Any]:
+    every = build(kind)
+    return [every[number] for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("stages", "text"),
+    [
+        (lambda: stages_of(0), r"layers \[0, 1\) of 2: give all stages"),
+        (lambda: stages_of(1), r"layers \[1, 2\) of 2: give all stages"),
+        (lambda: stages_of(1, 0), "give the stages in pipeline order"),
+        (
+            lambda: [*stages_of(0), *stages_of(1, kind="decode")],
+            "prefill first.* is followed by .*decode last.*: a subject is one runner",
+        ),
+    ],
+)
+def test_stages_that_are_not_those_of_one_runner(stages: Any, text: str) -> None:
+    with pytest.raises(BuildError, match=text):
+        subject(stages())
+
+
+@pytest.mark.parametrize("peer", [(0,), (1, 0)])
+def test_peers_that_are_other_stages(peer: tuple[int, ...]) -> None:
+    with pytest.raises(BuildError, match=r"peers: stages .* are not .*first.*last"):
+        subject(build(), peers=[stages_of(*peer)])
+
+
+@pytest.mark.parametrize("field", ["tolerance", "padding_tolerance"])
+@pytest.mark.parametrize("value", [-1.0, 1.0, float("nan"), float("inf"), "1e-4", True])
+def test_a_tolerance_that_is_none(field: str, value: Any) -> None:
+    with pytest.raises(BuildError, match=f"^{field} is {value!r}: give a number from 0"):
+        subject(build(), **{field: value})
+
+
+@pytest.mark.parametrize("field", ["owned", "before_finish"])
+def test_what_is_no_function(field: str) -> None:
+    with pytest.raises(BuildError, match=f"^{field} is a list: give a function"):
+        subject(build(), **{field: [1]})

@@ -120,6 +120,10 @@ class CpuBackend:
         """Fill the pool with NaN. Replays do not notice, readers of stale intermediates do."""
         self._pool.poison()
 
+    def blank_pool(self) -> None:
+        """Fill the pool with zeros."""
+        self._pool.blank()
+
     def close(self) -> None:
         """Close every graph and free the pool. Idempotent."""
         self._closed = True

@@ -32,4 +32,11 @@ class SharedPool:
 
         Bitwise equal results after this show that no step reads memory that it did not write.
         """
-        torch.empty(0, dtype=torch.uint8).set_(self.storage).fill_(0xFF)
+        self._fill(0xFF)
+
+    def blank(self) -> None:
+        """Set every byte to zero, as if nothing had ever been there."""
+        self._fill(0)
+
+    def _fill(self, byte: int) -> None:
+        torch.empty(0, dtype=torch.uint8).set_(self.storage).fill_(byte)

@@ -54,7 +54,12 @@ def _wrong(runner: Any, live: Any) -> str | None:
     except PpcgcError:
         return None  # no step may have such a batch
     if choice.padded is None:
-        if choice.reason is not Reason.OVER_CAPACITY or not wasted:
+        if choice.reason is Reason.NO_KEY:
+            first = next((one for one in fitting if _has_values(runner, one, live)), None)
+            wasted = first is not None
+        elif choice.reason is not Reason.OVER_CAPACITY:
+            return None
+        if not wasted:
             return None
         return f"runs eagerly ({choice.reason.value}), bucket {_shown(first)} holds it"
     chosen = tuple(choice.padded)
@@ -75,6 +80,14 @@ def _stated(runner: Any) -> Iterator[tuple[int, int]]:
         if name in runner.counts:
             of_group = f"{name}_most"
             yield at, fields.index(of_group if of_group in fields else name)
+
+
+def _has_values(runner: Any, padded: Any, live: Any) -> bool:
+    """Whether the bucket is for these very values of the scalars."""
+    axes = set(runner.axes)
+    return all(
+        padded[at] == live[of] for at, of in _stated(runner) if padded._fields[at] not in axes
+    )
 
 
 def _holds(padded: Any, live: Any, stated: Sequence[tuple[int, int]]) -> bool:

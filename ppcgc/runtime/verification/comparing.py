@@ -55,13 +55,44 @@ def changed_rows(before: Tensor, after: Tensor) -> list[int]:
 
 
 def rows_apart(before: Tensor, after: Tensor, relative: float) -> list[int]:
-    """As ``changed_rows``, but for rows that stay within ``relative`` of the largest value."""
+    """As ``changed_rows``, but for rows that stay within ``relative``, see ``apart``."""
     rows = changed_rows(before, after)
-    if relative == 0.0:
+    if relative == 0.0 or not rows:
         return rows
-    scale = max(1.0, float(before.float().abs().max())) if before.numel() else 1.0
-    apart = (before.double() - after.double()).abs() > relative * scale
-    return [row for row in rows if bool(apart[row].any())]
+    different = apart(before, after, relative)
+    return [row for row in rows if bool(different[row].any())]
+
+
+# Note [what stands for no number is no scale]
+#   Sums of large terms leave small values with errors as large as the terms', so a difference is
+#   held against the largest value. But a masked logit is -inf, -1e9 or the lowest number there is,
+#   and against that nothing would be a difference. Values that stand apart from all others, by a
+#   factor of 2 ** GAP, are held against themselves alone.
+GAP = 7
+
+
+def scale_of(values: Tensor) -> float:
+    """The largest of the ordinary values, at least 1."""
+    sizes = values.double().abs()
+    sizes = sizes[(sizes > 0) & sizes.isfinite()].clamp(min=1)
+    if not sizes.numel():
+        return 1.0
+    powers = torch.frexp(sizes).exponent
+    used = powers.unique().tolist()  # type: ignore[no-untyped-call]  # torch's
+    ordinary = used[0]
+    for power in used:
+        if power > ordinary + GAP:
+            break
+        ordinary = power
+    return float(sizes[powers <= ordinary].max())
+
+
+def apart(expected: Tensor, given: Tensor, relative: float) -> Tensor:
+    """Which values differ by more than ``relative`` of the largest; an infinity or NaN by any."""
+    wanted, found = expected.double(), given.double()
+    same = (wanted == found) | (wanted.isnan() & found.isnan())
+    near = (wanted - found).abs() <= relative * wanted.abs().clamp(min=scale_of(expected))
+    return ~same & ~(near & wanted.isfinite() & found.isfinite())
 
 
 def differing(left: Tensors, right: Tensors, *, relative: float = 0.0) -> dict[str, str]:
@@ -81,15 +112,16 @@ def differing(left: Tensors, right: Tensors, *, relative: float = 0.0) -> dict[s
 def _close(expected: Tensor, given: Tensor, relative: float) -> bool:
     if relative == 0.0 or not expected.dtype.is_floating_point:
         return False
-    scale = max(1.0, float(expected.float().abs().max())) if expected.numel() else 1.0
-    return torch.allclose(expected.float(), given.float(), rtol=0, atol=relative * scale)
+    return not bool(apart(expected, given, relative).any())
 
 
 def difference(expected: Tensor, given: Tensor) -> str:
     """``rows 3, 4 of 9 differ, by up to 0.12``."""
     rows = changed_rows(expected, given)
-    apart = (expected.double() - given.double()).abs()
-    most = float(apart.max()) if apart.numel() else 0.0
+    wanted, found = expected.double(), given.double()
+    same = (wanted == found) | (wanted.isnan() & found.isnan())
+    by = (wanted - found).abs().where(~same, 0.0).nan_to_num(nan=float("inf"))
+    most = float(by.max()) if by.numel() else 0.0
     count = expected.shape[0] if expected.dim() else 1
     return f"rows {listed(rows)} of {count} differ, by up to {most:.3g}"
 

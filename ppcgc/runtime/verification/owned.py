@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 
 import torch
@@ -11,7 +12,7 @@ from ppcgc.runtime.errors import BuildError
 from ppcgc.runtime.slot_info import Role, SlotInfo
 from ppcgc.runtime.verification.cases import Case
 from ppcgc.runtime.verification.spec_rules import Unread, expected_rows
-from ppcgc.runtime.verification.stages import StageUnderTest
+from ppcgc.runtime.verification.stages import StageUnderTest, state_name
 
 _AUTHORS = ("hook", "caller")
 
@@ -26,7 +27,9 @@ def owned_rows(stage: StageUnderTest, case: Case, state: str) -> set[int] | None
     written = stage.written_rows(case, state)
     if stage.subject.owned is not None:
         live = set() if written is None else written[0]
-        return live | row_numbers(stage.subject.owned(case.batch, state), state)
+        told = row_numbers(stage.subject.owned(case.batch, state), state)
+        _check_rows(stage, state, told)
+        return live | told
     if written is None:
         return None
     live, padding = written
@@ -50,7 +53,12 @@ def row_numbers(given: Iterable[int] | Tensor, state: str) -> set[int]:
     Raises BuildError for a mask, or for numbers that are no rows.
     """
     if not isinstance(given, Tensor):
-        return {int(row) for row in given}
+        try:
+            return {operator.index(row) for row in given}
+        except TypeError as problem:
+            raise BuildError(
+                f"`owned` gave {given!r:.60} for state {state} ({problem}); give row numbers"
+            ) from None
     if given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
         raise BuildError(
             f"`owned` gave a tensor of {given.dtype} for state {state}; give row numbers, of a "
@@ -59,10 +67,22 @@ def row_numbers(given: Iterable[int] | Tensor, state: str) -> set[int]:
     return {int(row) for row in given.flatten().tolist()}
 
 
+def _check_rows(stage: StageUnderTest, state: str, told: set[int]) -> None:
+    """Raises BuildError for rows that the state does not have."""
+    rows = min(tensor.shape[0] for name, tensor in stage.state.items() if state_name(name) == state)
+    outside = sorted(row for row in told if not 0 <= row < rows)
+    if outside:
+        raise BuildError(f"`owned` gave row {outside[0]} of state {state}, which has {rows} rows")
+
+
 def _may_be_pages(stage: StageUnderTest, case: Case, info: SlotInfo) -> bool:
-    """An index of no state with more than one dimension, given from outside."""
+    """An index of no state with several numbers in a row, given from outside.
+
+    Rows behind a leading dimension are those of positions in three parts, and no pages.
+    """
     given = info.batch is not None or info.source in _AUTHORS
-    return given and len(stage.runner.inputs.shapes(case.live)[info.name]) > 1
+    shape = stage.runner.inputs.shapes(case.live)[info.name]
+    return given and info.dim == 0 and len(shape) > 1
 
 
 def _rows(stage: StageUnderTest, case: Case, info: SlotInfo) -> Iterator[int]:

@@ -35,10 +35,17 @@ LARGE = 1e4
 def check(session: Session) -> Outcome:
     """Compare live outputs and live state with and without poison, then narrow down."""
     findings: list[Finding] = []
+    unprobed: set[str] = set()
     probes = 0
     for stage, case in session.one_a_bucket("padding"):
-        expected = stage.replay(case)
         tolerance = session.subject.padding_tolerance
+        _clean(stage)
+        expected = stage.finish(stage.begin(case))
+        unsteady = _again(stage, case, expected, tolerance)
+        if unsteady:
+            findings.append(unsteady)
+            continue
+        unprobed |= _unprobed(stage, case)
         for poison in POISONS:
             probes += 1
             found = list(_old_bytes(stage, case, expected, poison, tolerance))
@@ -51,9 +58,41 @@ def check(session: Session) -> Outcome:
     if not any(case.is_padded for case in session.cases):
         what = "every batch that was given fills its bucket: nothing is known of padded rows"
         return Outcome(what, findings, skipped=True)
-    return Outcome(
-        f"{probes} poisons of rows beyond live left live outputs and state alone", findings
-    )
+    evidence = f"{probes} poisons of rows beyond live left live outputs and state alone"
+    if unprobed:
+        names = ", ".join(sorted(unprobed))
+        evidence += (
+            f"; not probed: rows of {names} that nobody owns, for no slot says which a batch reads "
+            "(`owned` of the subject does)"
+        )
+    return Outcome(evidence, findings)
+
+
+def _clean(stage: StageUnderTest) -> None:
+    """The state as it was, and nothing of an earlier replay among the intermediates.
+
+    A probe must not see what an earlier one has left: see ``_old_bytes``.
+    """
+    stage.restore()
+    blank = getattr(stage.runner.backend, "blank_pool", None)
+    if blank is not None:
+        blank()
+
+
+def _again(stage: StageUnderTest, case: Case, expected: Result, tolerance: float) -> Finding | None:
+    """The same step twice more: whatever a probe changed, it would get the blame."""
+    for _ in range(2):
+        _clean(stage)
+        how = difference_of(stage, case, expected, lambda: stage.begin(case), tolerance)
+        if how is not None:
+            return Finding(
+                where=stage.where(case),
+                subject="the step itself",
+                what=f"gives other numbers when it is run again: {how}",
+                mend="a hook, the caller or the model keeps something from one step to the next, "
+                "or draws at random: make each step from its own batch and state alone",
+            )
+    return None
 
 
 # ---------------------------------------------------------------- before the load
@@ -78,7 +117,7 @@ def _old_bytes(
     """All slots hold poison before the load, the shared pool holds NaN before the replay."""
 
     def run(targets: Sequence[Target]) -> str | None:
-        stage.restore()
+        _clean(stage)
         for target in targets:
             target.change()
         return difference_of(stage, case, expected, lambda: stage.begin(case), tolerance)
@@ -132,7 +171,7 @@ def _after_load(
     ):
 
         def run(chosen: Sequence[Target]) -> str | None:
-            stage.restore()
+            _clean(stage)
             step = stage.begin(case)
             with _changed(stage, case, chosen):
                 return difference_of(stage, case, expected, lambda: step, tolerance)
@@ -209,6 +248,12 @@ def _state_targets(stage: StageUnderTest, case: Case) -> Iterator[Target]:
                 change=_flood(tensor, owned),
                 mend="mask by lengths: a request may read its own rows of the state only",
             )
+
+
+def _unprobed(stage: StageUnderTest, case: Case) -> set[str]:
+    """States of which nobody says whose rows are whose."""
+    states = {state_name(name) for name, tensor in stage.state.items() if holds_numbers(tensor)}
+    return {state for state in states if owned_rows(stage, case, state) is None}
 
 
 def _flood(tensor: Tensor, owned: set[int]) -> Callable[[], None]:

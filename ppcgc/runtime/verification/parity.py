@@ -8,7 +8,7 @@ import torch
 
 from ppcgc.runtime.verification import unsplit
 from ppcgc.runtime.verification.cases import Case
-from ppcgc.runtime.verification.comparing import bits, blanked, differing
+from ppcgc.runtime.verification.comparing import Tensors, bits, blanked, differing, listed
 from ppcgc.runtime.verification.session import Outcome, Session
 from ppcgc.runtime.verification.stages import Result, StageUnderTest, state_name
 from ppcgc.runtime.verification.verdicts import Finding
@@ -101,6 +101,7 @@ def _at_live_shape(
     tolerance = tolerance_of(session)
     for name, how in differing(eager.outputs, replayed.outputs, relative=tolerance).items():
         yield _apart(stage, case, f"output {name}", how)
+    yield from _no_numbers(stage, case, eager.outputs)
     for name, tensor in eager.state.items():
         rows = stage.written_rows(case, state_name(name))
         if rows is None:
@@ -109,6 +110,20 @@ def _at_live_shape(
         left, right = {name: tensor[mine]}, {name: replayed.state[name][mine]}
         for how in differing(left, right, relative=tolerance).values():
             yield _apart(stage, case, f"{name}, rows of live tokens", how)
+
+
+def _no_numbers(stage: StageUnderTest, case: Case, outputs: Tensors) -> Iterator[Finding]:
+    """Live rows that hold NaN are equal to anything that holds NaN there."""
+    for name, tensor in outputs.items():
+        rows = bits(tensor.isnan()).any(dim=1).nonzero().flatten().tolist()
+        if rows:
+            yield Finding(
+                where=stage.where(case),
+                subject=f"output {name}",
+                what=f"live rows {listed(rows)} hold NaN, eagerly at their own shape too",
+                mend="look for 0 / 0, or for a softmax of nothing but -inf, in the model; where "
+                "NaN is meant, give the stage an output that has none",
+            )
 
 
 def _apart(stage: StageUnderTest, case: Case, subject: str, how: str) -> Finding:

@@ -37,8 +37,8 @@ class Subject:
     something (decodes first), so that they cannot change places.
 
     ``tolerance`` is the largest difference allowed between the padded and the live shape,
-    relative to the largest value; None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is
-    for kernels that group rows (experts), where other rows' values change the last bits.
+    relative to the largest value (see Note [what stands for no number is no scale] in
+    ``comparing``); None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is for kernels that group rows (experts), where other rows' values change the last bits.
     """
 
     runners: Sequence[Any]
@@ -57,11 +57,9 @@ class Subject:
         self._check_kinds()
         if not self.runners:
             raise BuildError("a subject without runners: give the stages in pipeline order")
-        for before, after in zip(self.runners, self.runners[1:], strict=False):
-            if before.layers.end != after.layers.start:
-                raise BuildError(
-                    f"{before} is followed by {after}: give the stages in pipeline order"
-                )
+        self._check_stages()
+        for peer in self.peers:
+            self._check_peer(peer)
         if self.unsplit is not None:
             self._check_unsplit()
 
@@ -84,6 +82,19 @@ class Subject:
                 f"batches is a {type(self.batches).__name__}: give a list of batches, or a "
                 "function (live, seed) that makes one"
             )
+        for name in ("owned", "before_finish"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                raise BuildError(f"{name} is a {type(value).__name__}: give a function, or None")
+        for name in ("tolerance", "padding_tolerance"):
+            value = getattr(self, name)
+            if value is None and name == "tolerance":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+                raise BuildError(
+                    f"{name} is {value!r}: give a number from 0 (to the bit) to less than 1, a "
+                    "part of the largest value"
+                )
         if not isinstance(self.content, str | None):
             raise BuildError(
                 f"content is a {type(self.content).__name__}: give one path of the batch as text, "
@@ -102,6 +113,35 @@ class Subject:
             yield from (("peers", one) for one in peer)
         if self.unsplit is not None:
             yield "unsplit", self.unsplit
+
+    def _check_stages(self) -> None:
+        """Raises BuildError unless the stages are those of one runner, and all of them."""
+        first, last = self.runners[0], self.runners[-1]
+        for before, after in zip(self.runners, self.runners[1:], strict=False):
+            if (before.family, before.runner) != (after.family, after.runner):
+                raise BuildError(
+                    f"{before} is followed by {after}: a subject is one runner; give another "
+                    "subject for each"
+                )
+            if before.layers.end != after.layers.start:
+                raise BuildError(
+                    f"{before} is followed by {after}: give the stages in pipeline order"
+                )
+        if first.layers.start != 0 or last.layers.end != last.layers.count:
+            raise BuildError(
+                f"the stages are layers [{first.layers.start}, {last.layers.end}) of "
+                f"{last.layers.count}: give all stages of the pipeline"
+            )
+
+    def _check_peer(self, peer: Sequence[Any]) -> None:
+        """Raises BuildError for other stages than the runners'."""
+        mine = [(one.family, one.runner, str(one.layers)) for one in self.runners]
+        theirs = [(one.family, one.runner, str(one.layers)) for one in peer]
+        if mine != theirs:
+            raise BuildError(
+                f"peers: stages {', '.join(map(str, peer))} are not "
+                f"{', '.join(map(str, self.runners))}: give each rank's build of the same stages"
+            )
 
     def _check_unsplit(self) -> None:
         """Raises BuildError where the unsplit runner has not the layers of all stages."""
