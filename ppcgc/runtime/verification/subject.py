@@ -38,7 +38,8 @@ class Subject:
 
     ``tolerance`` is the largest difference allowed between the padded and the live shape,
     relative to the largest value (see Note [what stands for no number is no scale] in
-    ``comparing``); None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is for kernels that group rows (experts), where other rows' values change the last bits.
+    ``comparing``); None: 1e-4 in float32, 5e-2 below. ``padding_tolerance`` is for kernels that
+    group rows (experts), where other rows' values change the last bits.
     """
 
     runners: Sequence[Any]
