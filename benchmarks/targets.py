@@ -96,22 +96,17 @@ def _of_trace(data: Mapping[str, Any]) -> Iterator[Line]:
 
 def _of_handoff(rows: Any) -> Iterator[Line]:
     us = {(row["way"], row["tokens"]): row["us"] for row in rows}
-    for (way, tokens), captured in us.items():
-        if way != "ppcgc captured":
+    for (way, tokens), took in us.items():
+        if way not in ("ppcgc captured", "ppcgc symmetric"):  # inside the graphs
             continue
+        what = f"{way.removeprefix('ppcgc ')} hand-off of {tokens} tokens"
         raw = us.get(("raw captured send", tokens))
         if raw:
-            yield (
-                f"captured hand-off of {tokens} tokens / raw captured send",
-                captured / raw,
-                1.3,
-                "",
-            )
+            yield f"{what} / raw captured send", took / raw, 1.3, ""
         for other in ("eager send a key", "eager send"):  # a boundary as engines send it; one block
             eager = us.get((other, tokens))
             if eager and tokens <= 64:
-                what = f"captured hand-off of {tokens} tokens / {other}"
-                yield what, captured / eager, 0.5, ""
+                yield f"{what} / {other}", took / eager, 0.5, ""
 
 
 def _of_pipeline(rows: Any) -> Iterator[Line]:
