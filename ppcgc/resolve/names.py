@@ -19,8 +19,8 @@ _IN_EXPRESSIONS = KEYWORDS | {
 }  # fmt: skip
 # what generated modules use by its bare name: a field of that name would hide it
 _IN_MODULES = frozenset({
-    "Mapping", "Protocol", "Sequence", "Tensor", "bool", "classmethod", "cls", "float", "int",
-    "object", "property", "rt", "self", "str", "super", "torch", "tuple", "type",
+    "DEFAULTS", "Mapping", "Protocol", "Sequence", "Tensor", "bool", "classmethod", "cls", "float",
+    "int", "object", "property", "rt", "self", "str", "super", "torch", "tuple", "type",
 })  # fmt: skip
 # methods and arguments beside the fields of generated tensors' classes
 _BESIDE_TENSORS = frozenset({
@@ -37,6 +37,7 @@ _REASONS = frozenset({
     "absent", "fits", "max_padding", "over_capacity", "requested", "uneven", "unreachable",
 })  # fmt: skip
 _SOFT_KEYWORDS = frozenset(keyword.softkwlist) - {"_"}
+_LIKE_DIGITS = frozenset({"l", "O", "I"})  # pycodestyle's E741
 
 # what may not be the name of a kind of thing, and who uses it there
 _TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
@@ -53,7 +54,10 @@ _TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
         (frozenset({"check", "device"}), "the generated State"),
     ),
     "option": ((frozenset({"from_config", "layer_count"}), "the generated options"),),
-    "scalar": ((frozenset({"count", "index"}), "the named tuple of the graph key"),),
+    "scalar": (
+        (frozenset({"count", "index"}), "the named tuple of the graph key"),
+        (frozenset({"batch", "live"}), "the generated choice"),
+    ),
     "hook": ((_BESIDE_TENSORS, "generated classes"),),
     "slot": ((_BESIDE_TENSORS, "generated classes"),),
     "boundary key": ((_BESIDE_TENSORS, "generated classes"),),
@@ -85,6 +89,8 @@ def _hazard(kind: str, name: str) -> str | None:
         return "it is a keyword of Python"
     if name.startswith("_"):
         return "names that begin with an underscore belong to the generated code"
+    if name in _LIKE_DIGITS and kind != "config attribute":
+        return "it reads like a digit"
     if not (name.isascii() and name.isidentifier()):
         return "it is no Python identifier"
     for words, user in ((_IN_MODULES, "generated modules"), *_TAKEN.get(kind, ())):

@@ -24,7 +24,7 @@ from case_world import Batches, sizes_of
 
 from ppcgc import runtime as rt
 from ppcgc.driver import Source, check_source, compile_sources
-from ppcgc.ir import Family
+from ppcgc.ir import BatchCount, Family
 
 ROOT = CASES.parent.parent
 NAME_RULES = {"PPC124", "PPC125", "PPC126"}  # duplicate, hazardous, ambiguous
@@ -36,6 +36,8 @@ dims: {{hidden: config.hidden_size, {dims}}}
 axes:
   tokens: {{max: 4, live: batch.num_tokens}}
 {axes}
+options: {{the_option: true, {options}}}
+scalars: {{the_scalar: {{source: batch.the_scalar, key: [1]}}, {scalars}}}
 state:
   kv: {{rows: 8, reserved: [0, 1]}}
 {state}
@@ -62,7 +64,19 @@ runners:
 {outputs}
 {runners}
 """
-WORDS = ("dims", "axes", "state", "boundary", "buckets", "slots", "first", "outputs", "runners")
+WORDS = (
+    "dims",
+    "axes",
+    "options",
+    "scalars",
+    "state",
+    "boundary",
+    "buckets",
+    "slots",
+    "first",
+    "outputs",
+    "runners",
+)
 SLOT = "      - {{name: {0}, axis: tokens, dtype: int64, padding: zero, source: batch.{1}}}\n"
 HOST_SLOT = SLOT.replace("padding: zero,", "padding: zero, residency: host,")
 WRITES = (
@@ -70,6 +84,10 @@ WRITES = (
     "         of: state.{0}, source: batch.zz_{0}}}\n"
 )
 KEY = "    - {{name: {0}, axis: tokens, dtype: int64, padding: zero}}\n"
+SCALAR_SLOT = (
+    "      - {{name: zs_{0}, axis: none, shape: [1], dtype: int64,\n"
+    "         source: {{compute: scalar.{0}}}}}\n"
+)
 OUTPUT = "        - {{name: {0}, axis: tokens, dtype: int64, from: result.{0}}}\n"
 RUNNER = (
     "  {0}:\n    buckets: {{tokens: [4]}}\n    slots: *slots\n    forward: *forward\n"
@@ -94,6 +112,19 @@ PLACES: dict[str, dict[str, str]] = {
         "slots": SLOT.replace("name: {0}, axis: tokens", "name: zy_{0}, axis: zz_{0}").replace(
             "{1}", "zx_{0}"
         ),
+    },
+    "option": {"options": "{0}: true, "},
+    "scalar": {
+        "scalars": "{0}: {{source: batch.zz_{0}, key: [1]}}, ",
+        "first": "zs_{0}: scalar.{0}, ",
+    },
+    "bucketed": {
+        "scalars": "{0}: {{source: batch.zz_{0}, buckets: [2]}}, ",
+        "first": "zs_{0}: scalar.{0}, ",
+    },
+    "free": {
+        "scalars": "{0}: {{source: batch.zz_{0}}}, ",
+        "slots": SCALAR_SLOT,
     },
     "state": {"state": "  {0}: {{rows: 8, reserved: [0, 1]}}\n", "slots": WRITES},
     "slot": {"slots": SLOT.replace("{1}", "zz_{0}")},
@@ -128,6 +159,7 @@ def words_of_generated_code() -> list[str]:
     # what the spec around the names uses, or what a rule about pairs of keywords forbids
     own = {"ids", "places", "given", "hidden", "tokens", "num_tokens", "kv", "hidden_states"}
     own |= {"view", "received", "inputs_embeds", *yaml_values}
+    found |= {"l", "O", "I"}
     return sorted(word for word in found - own if word and not word.startswith("__"))
 
 
@@ -205,7 +237,7 @@ def test_the_sweep_is_wide_and_some_names_are_refused() -> None:
 def test_accepted_names_lint_and_type_check(packages: Packages) -> None:
     folder, _ = packages
     for command in (
-        ("ruff", "check", "--no-cache", "--isolated", "--select", "E9,F,B", str(folder)),
+        ("ruff", "check", "--no-cache", "--isolated", "--select", "E7,E9,F,B", str(folder)),
         (
             "mypy",
             "--strict",
@@ -234,4 +266,7 @@ def test_accepted_names_run(place: str, packages: Packages) -> None:
         counts = batches.counts({axis.name: 1 for axis in batches.stated()} | {"tokens": 3})
         assert counts is not None
         batch = batches.make(counts)
+        for scalar in runner.scalars:
+            assert isinstance(scalar.source, BatchCount)
+            setattr(batch, scalar.source.path[0], 1)
         assert_equal(run(stages, batch, eagerly=False)[-1], run(stages, batch, eagerly=True)[-1])
