@@ -11,6 +11,11 @@ stage does not own never takes memory.
 # Note [a config of its own]
 Configs are mutable and models read them while they run: making a second model from one config
 with another attention re-routes the first. Each stage has a deep copy.
+
+# Note [ties are the weights']
+A config that says "tied" promises what its weights may not keep: where both tensors are there and
+differ, transformers leaves them untied, and so does a stage. A tensor that is there under its own
+name is taken; only for one that is not there, another of its tie stands in.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -213,17 +218,21 @@ def build_stage(
     """One stage from a config and (at least) the tensors of :func:`stage_tensor_names`.
 
     ``tensors`` has the names of the full model's state dict; what the family keeps in float32 stays
-    so. ``longest``: see :func:`check_positions`. Raises BuildError for missing tensors.
+    so. ``longest``: see :func:`check_positions`. Raises BuildError for missing tensors and for
+    those of another shape than the config's.
     """
     check_positions(config, longest)
     stage = _on_meta(AutoModelForCausalLM, config, start, end, dtype)
-    names = set(_sources(stage).values())
+    names = set(_sources(stage, tensors).values())
     wide = _kept_in_float32(stage.model, dtype)
     own = {
         name: tensor.to(device=device, dtype=_dtype_of(name, tensor, dtype, wide))
         for name, tensor in tensors.items()
         if name in names
     }
+    for name, origin in _ties(stage).items():
+        if {name, origin} <= own.keys() and _same_memory(tensors[name], tensors[origin]):
+            own[name] = own[origin]  # and not a copy of its own
     _fill(stage, own, torch.device(device))
     return stage
 
@@ -281,10 +290,16 @@ def _dtype_of(
     return torch.float32 if kept else dtype
 
 
-def stage_tensor_names(config: Any, start: int, end: int) -> list[str]:
-    """Which tensors of the full model's state dict a stage needs."""
+def stage_tensor_names(
+    config: Any, start: int, end: int, available: Container[str] | None = None
+) -> list[str]:
+    """Which tensors of the full model's state dict a stage needs.
+
+    ``available``: the names that the weights have. Without them the config is believed about ties,
+    and a head that has a tensor of its own all the same would not get it.
+    """
     stage = _on_meta(AutoModelForCausalLM, config, start, end, torch.float32)
-    return sorted(set(_sources(stage).values()))
+    return sorted(set(_sources(stage, available).values()))
 
 
 def _on_meta(factory: Any, config: Any, start: int, end: int, dtype: torch.dtype) -> HFStage:
@@ -299,10 +314,29 @@ def _on_meta(factory: Any, config: Any, start: int, end: int, dtype: torch.dtype
     return HFStage(model.eval(), plan, start, end, dtype)
 
 
-def _sources(stage: HFStage) -> dict[str, str]:
-    """Name in the stage -> name in the full model: they differ for tied weights alone."""
-    ties = getattr(stage.model, "all_tied_weights_keys", None) or {}
-    return {name: ties.get(name, name) for name in stage.model.state_dict()}
+def _sources(stage: HFStage, available: Container[str] | None) -> dict[str, str]:
+    """Name in the stage -> name among the ``available``: see Note [ties are the weights'].
+
+    Where neither is there, or nobody says what is, it is the name that the config ties to.
+    """
+    ties = _ties(stage)
+
+    def source(name: str) -> str:
+        origin: str = ties.get(name, name)
+        tied = [name, origin, *(one for one, to in ties.items() if to == origin)]
+        return next((one for one in tied if available is not None and one in available), origin)
+
+    return {name: source(name) for name in stage.model.state_dict()}
+
+
+def _ties(stage: HFStage) -> Mapping[str, str]:
+    """Name of a tensor -> name of the one that the config ties it to, in the full model."""
+    return getattr(stage.model, "all_tied_weights_keys", None) or {}
+
+
+def _same_memory(one: Tensor, other: Tensor) -> bool:
+    mine, its = ((t.data_ptr(), t.dtype, t.shape, t.stride()) for t in (one, other))
+    return mine == its
 
 
 def _initialise(model: Any, module: torch.nn.Module) -> None:
@@ -327,7 +361,7 @@ def _fill(stage: HFStage, tensors: Mapping[str, Tensor], device: torch.device) -
             module._buffers[name] = torch.empty_like(buffer, device=device)
         if not isinstance(module, PassThrough):
             _initialise(model, module)
-    sources = _sources(stage)
+    sources = _sources(stage, tensors)
     missing = sorted(source for source in sources.values() if source not in tensors)
     if missing:
         raise BuildError(
