@@ -23,7 +23,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ from transformers import AutoModelForCausalLM
 
 from ppcgc.hf.attention import Attention
 from ppcgc.hf.base import LayerStage
+from ppcgc.hf.given import check_calls, check_model, check_modules, check_shapes, check_tensors
 from ppcgc.hf.hook import ATTENTION_NAME, attending
 from ppcgc.hf.kernels import Scoring
 from ppcgc.hf.kv import KVPool, KVShape, allocate
@@ -189,19 +190,22 @@ def split(
     ``longest`` is how many positions the longest request will have, for families that ask: see
     :func:`check_positions`. The model itself is not changed and stays usable. Raises LayerError
     where the ranges do not cover its layers in order, BuildError where its family has no pipeline
-    plan.
+    plan and where the model is not as its config makes it, see :mod:`ppcgc.hf.given`.
     """
+    check_model(model)
+    check_calls(model)
     check_ranges(ranges, read_plan(model).layer_count)
     check_positions(model.config, longest)
+    stages = [_on_meta(type(model), model.config, a, b, model.dtype) for a, b in ranges]
+    for stage in stages:
+        check_modules(model, stage.model)
+    check_tensors(model, [stage.model for stage in stages])
     tensors = model.state_dict()
     buffers = dict(model.named_buffers())
-    stages = []
-    for start, end in ranges:
-        stage = _on_meta(type(model), model.config, start, end, model.dtype)
+    for stage in stages:
         _fill(stage, tensors, model.device)
         for name, buffer in stage.model.named_buffers():
             buffer.data = buffers[name].clone()  # as the model has them, were it cast since
-        stages.append(stage)
     return stages
 
 
@@ -224,6 +228,7 @@ def build_stage(
     check_positions(config, longest)
     stage = _on_meta(AutoModelForCausalLM, config, start, end, dtype)
     names = set(_sources(stage, tensors).values())
+    _check_complete(stage, names, tensors)
     wide = _kept_in_float32(stage.model, dtype)
     own = {
         name: tensor.to(device=device, dtype=_dtype_of(name, tensor, dtype, wide))
@@ -235,6 +240,22 @@ def build_stage(
             own[name] = own[origin]  # and not a copy of its own
     _fill(stage, own, torch.device(device))
     return stage
+
+
+def _check_complete(stage: HFStage, names: Set[str], tensors: Mapping[str, Tensor]) -> None:
+    """Raise BuildError where a tensor of ``names`` is missing, with what is there instead."""
+    missing = sorted(name for name in names if name not in tensors)
+    if not missing:
+        return
+    module, _, _ = missing[0].rpartition(".")
+    instead = sorted(one for one in tensors if one.startswith(f"{module}.") and one not in names)
+    hint = ""
+    if instead:
+        hint = f" ({instead[0]} is there: a module was wrapped or replaced, merge adapters first)"
+    raise BuildError(
+        f"stage [{stage.start_layer}, {stage.end_layer}): {len(missing)} tensors are missing, "
+        f"{missing[0]} for one{hint}; stage_tensor_names() lists what it needs"
+    )
 
 
 def positions_limit(config: Any) -> int | None:
@@ -362,12 +383,7 @@ def _fill(stage: HFStage, tensors: Mapping[str, Tensor], device: torch.device) -
         if not isinstance(module, PassThrough):
             _initialise(model, module)
     sources = _sources(stage, tensors)
-    missing = sorted(source for source in sources.values() if source not in tensors)
-    if missing:
-        raise BuildError(
-            f"stage [{stage.start_layer}, {stage.end_layer}): {len(missing)} tensors are missing, "
-            f"{missing[0]} for one; stage_tensor_names() lists what it needs"
-        )
     state = {name: tensors[source].detach() for name, source in sources.items()}
+    check_shapes(f"stage [{stage.start_layer}, {stage.end_layer})", model.state_dict(), state)
     model.load_state_dict(state, strict=True, assign=True)
     model.requires_grad_(False)
