@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM
 
 from ppcgc.hf.attention import DecodeAttention, PrefillAttention
 from ppcgc.hf.kv import KVPool
+from ppcgc.hf.plan import read_plan
 from ppcgc.hf.stage import HFStage, positions_limit, split
 
 # lengths of the packed prompts, and rows that no prompt owns
@@ -135,6 +136,7 @@ def shrink(config: Any) -> Any:
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         if values.get(name) is not None and vocab != values.get(own["vocab_size"]):
             values[name] = 0  # its own may lie outside of the small vocabulary
+    values["return_dict"] = True  # results are taken by their names
     return type(config)(**values)
 
 
@@ -174,7 +176,7 @@ def _pack(prompts: Sequence[Tensor]) -> _Packed:
 
 @torch.no_grad()
 def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
-    layers = model.config.get_text_config().num_hidden_layers
+    layers = read_plan(model).layer_count  # before anything runs: without a plan it tells nothing
     generator = torch.Generator().manual_seed(1)
     vocab = model.config.get_text_config().vocab_size
     prompts = [torch.randint(1, vocab, (n,), generator=generator) for n in PROMPTS]

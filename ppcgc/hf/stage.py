@@ -100,14 +100,15 @@ class HFStage(LayerStage):
         """A KV cache of ``rows`` rows for this stage, in its dtype and on its device.
 
         Sliding layers have ``sliding_rows`` rows where that is given. Raises BuildError where a
-        layer of the stage never attends (linear attention, say).
+        layer of the stage never attends (linear attention, say), DimError for less than one row.
         """
         shapes = self.kv_shapes()
-        fewer = self.sliding_layers if sliding_rows is not None else frozenset()
+        fewer = rows if sliding_rows is None else sliding_rows
+        sliding = self.sliding_layers
         return allocate(
             shapes,
             layers=self.layer_count,
-            rows={i: sliding_rows if sliding_rows and i in fewer else rows for i in shapes},
+            rows={i: fewer if i in sliding else rows for i in shapes},
             dtype=self.dtype,
             device=next(self.parameters()).device,
         )
@@ -143,7 +144,15 @@ class HFStage(LayerStage):
                 f"{type(self.model).__name__}: layers {twice} attend more than once in a forward, "
                 "and a cache holds the keys and values of one; the family cannot be a stage"
             )
-        silent = sorted(set(range(self.start_layer, self.end_layer)) - recorder.shapes.keys())
+        owned = range(self.start_layer, self.end_layer)
+        foreign = sorted(recorder.shapes.keys() - set(owned))
+        if foreign:
+            raise BuildError(
+                f"{type(self.model).__name__}: layers [{self.start_layer}, {self.end_layer}) "
+                f"attend under the ids {foreign}, and a cache has one layer for each of its own; "
+                "the family cannot be a stage"
+            )
+        silent = sorted(set(owned) - recorder.shapes.keys())
         if silent:
             raise BuildError(
                 f"{type(self.model).__name__}: layers {silent} never call the attention hook, so "
@@ -326,6 +335,8 @@ def stage_tensor_names(
 def _on_meta(factory: Any, config: Any, start: int, end: int, dtype: torch.dtype) -> HFStage:
     """The stage without memory: every parameter that it owns, on the meta device."""
     own_config = copy.deepcopy(config)  # Note [a config of its own]
+    for part in (own_config, own_config.get_text_config()):
+        part.return_dict = True  # a stage takes results by their names
     make = factory.from_config if factory is AutoModelForCausalLM else factory._from_config
     with torch.device("meta"):
         model = make(own_config, attn_implementation=ATTENTION_NAME, dtype=dtype)
