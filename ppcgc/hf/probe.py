@@ -18,7 +18,8 @@ from transformers import AutoModelForCausalLM
 from ppcgc.hf.attention import DecodeAttention, PrefillAttention
 from ppcgc.hf.kv import KVPool
 from ppcgc.hf.plan import read_plan
-from ppcgc.hf.stage import HFStage, positions_limit, split
+from ppcgc.hf.rotary import rope_limit
+from ppcgc.hf.stage import HFStage, split
 
 # lengths of the packed prompts, and rows that no prompt owns
 PROMPTS = (9, 1, 14)
@@ -193,7 +194,7 @@ def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
     split_error = (handed.logits[:live] - one).abs().max().item()
     packing_error = (one - alone).abs().max().item()
     scale = alone.abs().max().item()
-    most = positions_limit(model.config)
+    most = rope_limit(model.config)
     limit = tolerance * scale
     errors = (split_error, packing_error, decode_error)
     splits = all(error <= limit for error in errors)  # false for NaN as well
@@ -205,7 +206,11 @@ def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
         decode_error=decode_error,
         logit_scale=scale,
         reason=_reason(errors, scale, limit, handed.entry_factor)
-        + ("" if most is None else f"; no request may go past {most} positions (longrope)"),
+        + (
+            ""
+            if most is None
+            else f"; no request may go past {most.positions} positions ({most.kind})"
+        ),
     )
 
 

@@ -44,6 +44,7 @@ from ppcgc.hf.plan import (
     drop_unowned,
     read_plan,
 )
+from ppcgc.hf.rotary import check_positions, hold_frequencies
 from ppcgc.runtime.errors import BuildError
 
 
@@ -197,9 +198,10 @@ def split(
     """Stages of ``model``, one for each half open range, sharing its weights.
 
     ``longest`` is how many positions the longest request will have, for families that ask: see
-    :func:`check_positions`. The model itself is not changed and stays usable. Raises LayerError
-    where the ranges do not cover its layers in order, BuildError where its family has no pipeline
-    plan and where the model is not as its config makes it, see :mod:`ppcgc.hf.given`.
+    :func:`ppcgc.hf.rotary.check_positions`. The model itself is not changed and stays usable.
+    Raises LayerError where the ranges do not cover its layers in order, BuildError where its family
+    has no pipeline plan and where the model is not as its config makes it: see
+    :mod:`ppcgc.hf.given`.
     """
     check_model(model)
     check_calls(model)
@@ -210,11 +212,12 @@ def split(
         check_modules(model, stage.model)
     check_tensors(model, [stage.model for stage in stages])
     tensors = model.state_dict()
-    buffers = dict(model.named_buffers())
+    buffers = dict(model.named_buffers(remove_duplicate=False))
     for stage in stages:
         _fill(stage, tensors, model.device)
         for name, buffer in stage.model.named_buffers():
             buffer.data = buffers[name].clone()  # as the model has them, were it cast since
+        hold_frequencies(stage.model)
     return stages
 
 
@@ -231,8 +234,8 @@ def build_stage(
     """One stage from a config and (at least) the tensors of :func:`stage_tensor_names`.
 
     ``tensors`` has the names of the full model's state dict; what the family keeps in float32 stays
-    so. ``longest``: see :func:`check_positions`. Raises BuildError for missing tensors and for
-    those of another shape than the config's.
+    so. ``longest``: see :func:`ppcgc.hf.rotary.check_positions`. Raises BuildError for missing
+    tensors and for those of another shape than the config's.
     """
     check_positions(config, longest)
     stage = _on_meta(AutoModelForCausalLM, config, start, end, dtype)
@@ -248,6 +251,7 @@ def build_stage(
         if {name, origin} <= own.keys() and _same_memory(tensors[name], tensors[origin]):
             own[name] = own[origin]  # and not a copy of its own
     _fill(stage, own, torch.device(device))
+    hold_frequencies(stage.model)
     return stage
 
 
@@ -265,36 +269,6 @@ def _check_complete(stage: HFStage, names: Set[str], tensors: Mapping[str, Tenso
         f"stage [{stage.start_layer}, {stage.end_layer}): {len(missing)} tensors are missing, "
         f"{missing[0]} for one{hint}; stage_tensor_names() lists what it needs"
     )
-
-
-def positions_limit(config: Any) -> int | None:
-    """Positions up to which requests of one batch leave each other's rotations alone.
-
-    `longrope` has two sets of factors and takes one for all rows, by the largest position of the
-    batch. None: the family has no such limit.
-    """
-    text = config.get_text_config()
-    given = getattr(text, "rope_parameters", None) or {}
-    for rope in [given, *(one for one in given.values() if isinstance(one, Mapping))]:
-        if rope.get("rope_type") == "longrope":
-            known = rope.get("original_max_position_embeddings")
-            known = known or getattr(text, "original_max_position_embeddings", None)
-            return int(known or text.max_position_embeddings)
-    return None
-
-
-def check_positions(config: Any, longest: int | None) -> None:
-    """Raises BuildError where requests of ``longest`` positions would change their neighbours."""
-    limit = positions_limit(config)
-    if limit is None:
-        return
-    most = config.get_text_config().max_position_embeddings if longest is None else longest
-    if most > limit:
-        raise BuildError(
-            f"{config.model_type}: longrope rotates a whole batch by its longest request, so a "
-            f"request past {limit} positions changes those packed beside it; up to {most} are to "
-            f"be served. Say longest={limit} or less, and let no request grow past that"
-        )
 
 
 def _kept_in_float32(model: Any, dtype: torch.dtype) -> tuple[str, ...]:
