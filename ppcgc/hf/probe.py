@@ -3,6 +3,9 @@
 A pipeline plan says which modules there are, not what the forward does between them, and a
 family that cannot be cut often runs without an error. Granite is one: it multiplies
 ``inputs_embeds`` inside its forward, so every later stage would multiply again.
+
+A prefill is captured as well, on the CPU: a forward that reads a tensor on the host has the right
+numbers and no graph (JetMoE's experts ask how many rows each of them has).
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from ppcgc.hf.kv import KVPool
 from ppcgc.hf.plan import read_plan
 from ppcgc.hf.rotary import rope_limit
 from ppcgc.hf.stage import HFStage, split
+from ppcgc.runtime.backends.cpu import CpuBackend
+from ppcgc.runtime.errors import CaptureError
 
 # lengths of the packed prompts, and rows that no prompt owns
 PROMPTS = (9, 1, 14)
@@ -198,6 +203,11 @@ def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
     limit = tolerance * scale
     errors = (split_error, packing_error, decode_error)
     splits = all(error <= limit for error in errors)  # false for NaN as well
+    reason = _reason(errors, scale, limit, handed.entry_factor)
+    if splits and (refusal := _refusal(whole, batch, pool)):
+        splits, reason = False, f"no graph can hold its forward: {refusal}"
+    if most is not None:
+        reason += f"; no request may go past {most.positions} positions ({most.kind})"
     return ProbeResult(
         family=family,
         splits=splits,
@@ -205,12 +215,7 @@ def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
         packing_error=packing_error,
         decode_error=decode_error,
         logit_scale=scale,
-        reason=_reason(errors, scale, limit, handed.entry_factor)
-        + (
-            ""
-            if most is None
-            else f"; no request may go past {most.positions} positions ({most.kind})"
-        ),
+        reason=reason,
     )
 
 
@@ -281,6 +286,20 @@ def _run(stages: Sequence[HFStage], batch: _Packed, pools: Sequence[KVPool]) -> 
     assert hidden is not None  # there is at least one stage
     factor = 1.0 if handed is None else (entered[-1].norm() / handed.norm()).item()
     return _Run(logits=hidden, entry_factor=factor)
+
+
+def _refusal(stage: HFStage, batch: _Packed, pool: KVPool) -> str:
+    """Why a capture of a prefill is refused; empty where it is not."""
+
+    def body() -> None:
+        attention = PrefillAttention(batch, pool)
+        stage(input_ids=batch.input_ids, positions=batch.positions, attention=attention)
+
+    try:
+        CpuBackend().capture(body).close()
+    except CaptureError as refused:
+        return str(refused)
+    return ""
 
 
 def _reason(errors: tuple[float, float, float], scale: float, limit: float, factor: float) -> str:

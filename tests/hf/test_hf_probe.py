@@ -80,6 +80,14 @@ def test_two_attentions_in_a_layer() -> None:
     assert "layers [0, 4) attend under the ids [4, 5, 6, 7]" in result.reason
 
 
+def test_right_numbers_that_no_graph_can_hold() -> None:
+    """JetMoE's experts read on the host how many rows each of them has."""
+    result = probe(AutoConfig.for_model("jetmoe", kv_channels=16))
+    assert not result.splits
+    assert result.split_error + result.packing_error + result.decode_error < 1e-3
+    assert "no graph can hold its forward: Tensor.tolist()" in result.reason
+
+
 class _MixingNorm(nn.Module):
     """Subtracts the mean over all rows, as nothing in a packed batch may."""
 
