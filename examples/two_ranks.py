@@ -64,14 +64,20 @@ class Weights:
             return cls(config=LlamaConfig(**TINY), folder=None)
         return cls(config=AutoConfig.from_pretrained(saved), folder=saved)
 
+    def names(self) -> frozenset[str]:
+        """Of all tensors of the model."""
+        if self.folder is None:
+            return frozenset(self.whole().state_dict())
+        with safe_open(self.folder / "model.safetensors", framework="pt") as file:
+            return frozenset(file.keys())
+
     def some(self, names: list[str]) -> Mapping[str, Tensor]:
         """The named tensors of the model, and no others."""
         if self.folder is None:
             tensors = self.whole().state_dict()
             return {name: tensors[name] for name in names}
         with safe_open(self.folder / "model.safetensors", framework="pt") as file:
-            kept = set(file.keys())
-            return {name: file.get_tensor(name) for name in names if name in kept}
+            return {name: file.get_tensor(name) for name in names}
 
     def whole(self) -> Any:
         """The unsplit model, to compare with."""
@@ -89,7 +95,7 @@ def open_stage(weights: Weights, device: torch.device, transport: str | None) ->
     rank, ranks = dist.get_rank(), dist.get_world_size()
     dims = llama_hf.Dims.from_config(weights.config, kv_rows=KV_ROWS, context=CONTEXT)
     layers = llama_hf.stage_layers(dims, stage=rank, of=ranks)
-    names = stage_tensor_names(weights.config, layers.start, layers.end)
+    names = stage_tensor_names(weights.config, layers.start, layers.end, weights.names())
     stage = build_stage(
         weights.config,
         layers.start,

@@ -50,6 +50,7 @@ def _attend(
     sliding_window: int | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
+    is_causal: bool | None = None,
     **others: Any,
 ) -> tuple[Tensor, None]:
     """As transformers calls it: query [1, heads, tokens, dim], result [1, tokens, heads, dim].
@@ -71,6 +72,12 @@ def _attend(
             "which change what it attends to and which a stage does not know; the family cannot "
             "be a stage"
         )
+    if not _looks_back_only(module, is_causal):
+        raise BuildError(
+            f"attention {ATTENTION_NAME!r}: {type(module).__name__} is not causal, and a stage's "
+            "attention is: its tokens would see none that follow them; the model cannot be a stage "
+            "(use_bidirectional_attention or is_causal in its config decide it)"
+        )
     scoring = Scoring(
         scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
         window=sliding_window,
@@ -86,6 +93,12 @@ def _attend(
         scoring,
     )
     return out[None], None
+
+
+def _looks_back_only(module: nn.Module, is_causal: bool | None) -> bool:
+    """As transformers decides it: by the call, else by the module; masks by the config."""
+    given = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    return bool(given) and bool(getattr(getattr(module, "config", None), "is_causal", True))
 
 
 def _changes_scores(name: str, given: object) -> bool:

@@ -7,13 +7,15 @@ takes part in ``0 * value``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
 
-from ppcgc.runtime.errors import LayerError
+from ppcgc.runtime.errors import DimError, LayerError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +77,27 @@ def allocate(
 ) -> KVPool:
     """A zeroed pool for the layer ids in ``shapes``, out of ``layers`` layers.
 
-    ``rows``: of every layer, or by layer id.
+    ``rows``: of every layer, or by layer id. Raises DimError for a pool without a row.
     """
+    counts = {i: _row_count(i, rows[i] if isinstance(rows, Mapping) else rows) for i in shapes}
 
     def layer(layer_id: int) -> LayerKV | None:
         shape = shapes.get(layer_id)
         if shape is None:
             return None
-        count = rows if isinstance(rows, int) else rows[layer_id]
 
         def empty(dim: int) -> Tensor:
-            return torch.zeros(count, shape.heads, dim, dtype=dtype, device=device)
+            return torch.zeros(counts[layer_id], shape.heads, dim, dtype=dtype, device=device)
 
         return LayerKV(keys=empty(shape.key_dim), values=empty(shape.value_dim))
 
     return KVPool(layers=tuple(layer(layer_id) for layer_id in range(layers)))
+
+
+def _row_count(layer_id: int, rows: object) -> int:
+    if isinstance(rows, SupportsIndex) and operator.index(rows) > 0:
+        return operator.index(rows)
+    raise DimError(
+        f"KV pool of {rows!r} rows for layer {layer_id}: it needs an integer of at least 1, for "
+        "row 0 belongs to padding; give one row more than tokens are to be kept"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 from torch import Tensor, nn
 
@@ -62,7 +62,8 @@ def read_plan(model: Any) -> PipelinePlan:
 def check_ranges(ranges: Sequence[tuple[int, int]], layer_count: int) -> None:
     """Raise LayerError unless the half open ranges cover ``layer_count`` layers in order."""
     at = 0
-    for start, end in ranges:
+    for pair in ranges:
+        start, end = _pair(pair)
         if start != at:
             raise LayerError(
                 f"stage [{start}, {end}) does not go on from layer {at}: stages are half open "
@@ -74,8 +75,19 @@ def check_ranges(ranges: Sequence[tuple[int, int]], layer_count: int) -> None:
         raise LayerError(f"the stages end at layer {at} and the model at {layer_count}")
 
 
+def _pair(given: object) -> tuple[int, int]:
+    """A stage's start and end. Raises LayerError for anything else, a ``range`` among it."""
+    if isinstance(given, tuple | list) and len(given) == 2:
+        start, end = given
+        return start, end
+    mend = f"; give ({given.start}, {given.stop})" if isinstance(given, range) else ""
+    raise LayerError(f"stage {given!r} is not a pair (start, end), half open{mend}")
+
+
 def check_range(start: int, end: int, layer_count: int) -> None:
     """Raise LayerError unless ``[start, end)`` has a layer and lies within the model."""
+    if not all(isinstance(one, SupportsIndex) for one in (start, end)):
+        raise LayerError(f"stage [{start!r}, {end!r}): layers are counted in integers")
     if not 0 <= start < end <= layer_count:
         raise LayerError(f"stage [{start}, {end}) has no layer, or not of [0, {layer_count})")
 

@@ -3,6 +3,9 @@
 A pipeline plan says which modules there are, not what the forward does between them, and a
 family that cannot be cut often runs without an error. Granite is one: it multiplies
 ``inputs_embeds`` inside its forward, so every later stage would multiply again.
+
+A prefill is captured as well, on the CPU: a forward that reads a tensor on the host has the right
+numbers and no graph (JetMoE's experts ask how many rows each of them has).
 """
 
 from __future__ import annotations
@@ -17,7 +20,11 @@ from transformers import AutoModelForCausalLM
 
 from ppcgc.hf.attention import DecodeAttention, PrefillAttention
 from ppcgc.hf.kv import KVPool
-from ppcgc.hf.stage import HFStage, positions_limit, split
+from ppcgc.hf.plan import read_plan
+from ppcgc.hf.rotary import rope_limit
+from ppcgc.hf.stage import HFStage, split
+from ppcgc.runtime.backends.cpu import CpuBackend
+from ppcgc.runtime.errors import CaptureError
 
 # lengths of the packed prompts, and rows that no prompt owns
 PROMPTS = (9, 1, 14)
@@ -135,6 +142,7 @@ def shrink(config: Any) -> Any:
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         if values.get(name) is not None and vocab != values.get(own["vocab_size"]):
             values[name] = 0  # its own may lie outside of the small vocabulary
+    values["return_dict"] = True  # results are taken by their names
     return type(config)(**values)
 
 
@@ -174,7 +182,7 @@ def _pack(prompts: Sequence[Tensor]) -> _Packed:
 
 @torch.no_grad()
 def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
-    layers = model.config.get_text_config().num_hidden_layers
+    layers = read_plan(model).layer_count  # before anything runs: without a plan it tells nothing
     generator = torch.Generator().manual_seed(1)
     vocab = model.config.get_text_config().vocab_size
     prompts = [torch.randint(1, vocab, (n,), generator=generator) for n in PROMPTS]
@@ -191,10 +199,15 @@ def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
     split_error = (handed.logits[:live] - one).abs().max().item()
     packing_error = (one - alone).abs().max().item()
     scale = alone.abs().max().item()
-    most = positions_limit(model.config)
+    most = rope_limit(model.config)
     limit = tolerance * scale
     errors = (split_error, packing_error, decode_error)
     splits = all(error <= limit for error in errors)  # false for NaN as well
+    reason = _reason(errors, scale, limit, handed.entry_factor)
+    if splits and (refusal := _refusal(whole, batch, pool)):
+        splits, reason = False, f"no graph can hold its forward: {refusal}"
+    if most is not None:
+        reason += f"; no request may go past {most.positions} positions ({most.kind})"
     return ProbeResult(
         family=family,
         splits=splits,
@@ -202,8 +215,7 @@ def _compare(family: str, model: Any, tolerance: float) -> ProbeResult:
         packing_error=packing_error,
         decode_error=decode_error,
         logit_scale=scale,
-        reason=_reason(errors, scale, limit, handed.entry_factor)
-        + ("" if most is None else f"; no request may go past {most} positions (longrope)"),
+        reason=reason,
     )
 
 
@@ -274,6 +286,20 @@ def _run(stages: Sequence[HFStage], batch: _Packed, pools: Sequence[KVPool]) -> 
     assert hidden is not None  # there is at least one stage
     factor = 1.0 if handed is None else (entered[-1].norm() / handed.norm()).item()
     return _Run(logits=hidden, entry_factor=factor)
+
+
+def _refusal(stage: HFStage, batch: _Packed, pool: KVPool) -> str:
+    """Why a capture of a prefill is refused; empty where it is not."""
+
+    def body() -> None:
+        attention = PrefillAttention(batch, pool)
+        stage(input_ids=batch.input_ids, positions=batch.positions, attention=attention)
+
+    try:
+        CpuBackend().capture(body).close()
+    except CaptureError as refused:
+        return str(refused)
+    return ""
 
 
 def _reason(errors: tuple[float, float, float], scale: float, limit: float, factor: float) -> str:

@@ -11,6 +11,11 @@ stage does not own never takes memory.
 # Note [a config of its own]
 Configs are mutable and models read them while they run: making a second model from one config
 with another attention re-routes the first. Each stage has a deep copy.
+
+# Note [ties are the weights']
+A config that says "tied" promises what its weights may not keep: where both tensors are there and
+differ, transformers leaves them untied, and so does a stage. A tensor that is there under its own
+name is taken; only for one that is not there, another of its tie stands in.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -27,6 +32,7 @@ from transformers import AutoModelForCausalLM
 
 from ppcgc.hf.attention import Attention
 from ppcgc.hf.base import LayerStage
+from ppcgc.hf.given import check_calls, check_model, check_modules, check_shapes, check_tensors
 from ppcgc.hf.hook import ATTENTION_NAME, attending
 from ppcgc.hf.kernels import Scoring
 from ppcgc.hf.kv import KVPool, KVShape, allocate
@@ -38,6 +44,7 @@ from ppcgc.hf.plan import (
     drop_unowned,
     read_plan,
 )
+from ppcgc.hf.rotary import check_positions, hold_frequencies
 from ppcgc.runtime.errors import BuildError
 
 
@@ -94,14 +101,15 @@ class HFStage(LayerStage):
         """A KV cache of ``rows`` rows for this stage, in its dtype and on its device.
 
         Sliding layers have ``sliding_rows`` rows where that is given. Raises BuildError where a
-        layer of the stage never attends (linear attention, say).
+        layer of the stage never attends (linear attention, say), DimError for less than one row.
         """
         shapes = self.kv_shapes()
-        fewer = self.sliding_layers if sliding_rows is not None else frozenset()
+        fewer = rows if sliding_rows is None else sliding_rows
+        sliding = self.sliding_layers
         return allocate(
             shapes,
             layers=self.layer_count,
-            rows={i: sliding_rows if sliding_rows and i in fewer else rows for i in shapes},
+            rows={i: fewer if i in sliding else rows for i in shapes},
             dtype=self.dtype,
             device=next(self.parameters()).device,
         )
@@ -137,7 +145,15 @@ class HFStage(LayerStage):
                 f"{type(self.model).__name__}: layers {twice} attend more than once in a forward, "
                 "and a cache holds the keys and values of one; the family cannot be a stage"
             )
-        silent = sorted(set(range(self.start_layer, self.end_layer)) - recorder.shapes.keys())
+        owned = range(self.start_layer, self.end_layer)
+        foreign = sorted(recorder.shapes.keys() - set(owned))
+        if foreign:
+            raise BuildError(
+                f"{type(self.model).__name__}: layers [{self.start_layer}, {self.end_layer}) "
+                f"attend under the ids {foreign}, and a cache has one layer for each of its own; "
+                "the family cannot be a stage"
+            )
+        silent = sorted(set(owned) - recorder.shapes.keys())
         if silent:
             raise BuildError(
                 f"{type(self.model).__name__}: layers {silent} never call the attention hook, so "
@@ -182,21 +198,26 @@ def split(
     """Stages of ``model``, one for each half open range, sharing its weights.
 
     ``longest`` is how many positions the longest request will have, for families that ask: see
-    :func:`check_positions`. The model itself is not changed and stays usable. Raises LayerError
-    where the ranges do not cover its layers in order, BuildError where its family has no pipeline
-    plan.
+    :func:`ppcgc.hf.rotary.check_positions`. The model itself is not changed and stays usable.
+    Raises LayerError where the ranges do not cover its layers in order, BuildError where its family
+    has no pipeline plan and where the model is not as its config makes it: see
+    :mod:`ppcgc.hf.given`.
     """
+    check_model(model)
+    check_calls(model)
     check_ranges(ranges, read_plan(model).layer_count)
     check_positions(model.config, longest)
+    stages = [_on_meta(type(model), model.config, a, b, model.dtype) for a, b in ranges]
+    for stage in stages:
+        check_modules(model, stage.model)
+    check_tensors(model, [stage.model for stage in stages])
     tensors = model.state_dict()
-    buffers = dict(model.named_buffers())
-    stages = []
-    for start, end in ranges:
-        stage = _on_meta(type(model), model.config, start, end, model.dtype)
+    buffers = dict(model.named_buffers(remove_duplicate=False))
+    for stage in stages:
         _fill(stage, tensors, model.device)
         for name, buffer in stage.model.named_buffers():
             buffer.data = buffers[name].clone()  # as the model has them, were it cast since
-        stages.append(stage)
+        hold_frequencies(stage.model)
     return stages
 
 
@@ -213,49 +234,41 @@ def build_stage(
     """One stage from a config and (at least) the tensors of :func:`stage_tensor_names`.
 
     ``tensors`` has the names of the full model's state dict; what the family keeps in float32 stays
-    so. ``longest``: see :func:`check_positions`. Raises BuildError for missing tensors.
+    so. ``longest``: see :func:`ppcgc.hf.rotary.check_positions`. Raises BuildError for missing
+    tensors and for those of another shape than the config's.
     """
     check_positions(config, longest)
     stage = _on_meta(AutoModelForCausalLM, config, start, end, dtype)
-    names = set(_sources(stage).values())
+    names = set(_sources(stage, tensors).values())
+    _check_complete(stage, names, tensors)
     wide = _kept_in_float32(stage.model, dtype)
     own = {
         name: tensor.to(device=device, dtype=_dtype_of(name, tensor, dtype, wide))
         for name, tensor in tensors.items()
         if name in names
     }
+    for name, origin in _ties(stage).items():
+        if {name, origin} <= own.keys() and _same_memory(tensors[name], tensors[origin]):
+            own[name] = own[origin]  # and not a copy of its own
     _fill(stage, own, torch.device(device))
+    hold_frequencies(stage.model)
     return stage
 
 
-def positions_limit(config: Any) -> int | None:
-    """Positions up to which requests of one batch leave each other's rotations alone.
-
-    `longrope` has two sets of factors and takes one for all rows, by the largest position of the
-    batch. None: the family has no such limit.
-    """
-    text = config.get_text_config()
-    given = getattr(text, "rope_parameters", None) or {}
-    for rope in [given, *(one for one in given.values() if isinstance(one, Mapping))]:
-        if rope.get("rope_type") == "longrope":
-            known = rope.get("original_max_position_embeddings")
-            known = known or getattr(text, "original_max_position_embeddings", None)
-            return int(known or text.max_position_embeddings)
-    return None
-
-
-def check_positions(config: Any, longest: int | None) -> None:
-    """Raises BuildError where requests of ``longest`` positions would change their neighbours."""
-    limit = positions_limit(config)
-    if limit is None:
+def _check_complete(stage: HFStage, names: Set[str], tensors: Mapping[str, Tensor]) -> None:
+    """Raise BuildError where a tensor of ``names`` is missing, with what is there instead."""
+    missing = sorted(name for name in names if name not in tensors)
+    if not missing:
         return
-    most = config.get_text_config().max_position_embeddings if longest is None else longest
-    if most > limit:
-        raise BuildError(
-            f"{config.model_type}: longrope rotates a whole batch by its longest request, so a "
-            f"request past {limit} positions changes those packed beside it; up to {most} are to "
-            f"be served. Say longest={limit} or less, and let no request grow past that"
-        )
+    module, _, _ = missing[0].rpartition(".")
+    instead = sorted(one for one in tensors if one.startswith(f"{module}.") and one not in names)
+    hint = ""
+    if instead:
+        hint = f" ({instead[0]} is there: a module was wrapped or replaced, merge adapters first)"
+    raise BuildError(
+        f"stage [{stage.start_layer}, {stage.end_layer}): {len(missing)} tensors are missing, "
+        f"{missing[0]} for one{hint}; stage_tensor_names() lists what it needs"
+    )
 
 
 def _kept_in_float32(model: Any, dtype: torch.dtype) -> tuple[str, ...]:
@@ -281,15 +294,23 @@ def _dtype_of(
     return torch.float32 if kept else dtype
 
 
-def stage_tensor_names(config: Any, start: int, end: int) -> list[str]:
-    """Which tensors of the full model's state dict a stage needs."""
+def stage_tensor_names(
+    config: Any, start: int, end: int, available: Container[str] | None = None
+) -> list[str]:
+    """Which tensors of the full model's state dict a stage needs.
+
+    ``available``: the names that the weights have. Without them the config is believed about ties,
+    and a head that has a tensor of its own all the same would not get it.
+    """
     stage = _on_meta(AutoModelForCausalLM, config, start, end, torch.float32)
-    return sorted(set(_sources(stage).values()))
+    return sorted(set(_sources(stage, available).values()))
 
 
 def _on_meta(factory: Any, config: Any, start: int, end: int, dtype: torch.dtype) -> HFStage:
     """The stage without memory: every parameter that it owns, on the meta device."""
     own_config = copy.deepcopy(config)  # Note [a config of its own]
+    for part in (own_config, own_config.get_text_config()):
+        part.return_dict = True  # a stage takes results by their names
     make = factory.from_config if factory is AutoModelForCausalLM else factory._from_config
     with torch.device("meta"):
         model = make(own_config, attn_implementation=ATTENTION_NAME, dtype=dtype)
@@ -299,10 +320,29 @@ def _on_meta(factory: Any, config: Any, start: int, end: int, dtype: torch.dtype
     return HFStage(model.eval(), plan, start, end, dtype)
 
 
-def _sources(stage: HFStage) -> dict[str, str]:
-    """Name in the stage -> name in the full model: they differ for tied weights alone."""
-    ties = getattr(stage.model, "all_tied_weights_keys", None) or {}
-    return {name: ties.get(name, name) for name in stage.model.state_dict()}
+def _sources(stage: HFStage, available: Container[str] | None) -> dict[str, str]:
+    """Name in the stage -> name among the ``available``: see Note [ties are the weights'].
+
+    Where neither is there, or nobody says what is, it is the name that the config ties to.
+    """
+    ties = _ties(stage)
+
+    def source(name: str) -> str:
+        origin: str = ties.get(name, name)
+        tied = [name, origin, *(one for one, to in ties.items() if to == origin)]
+        return next((one for one in tied if available is not None and one in available), origin)
+
+    return {name: source(name) for name in stage.model.state_dict()}
+
+
+def _ties(stage: HFStage) -> Mapping[str, str]:
+    """Name of a tensor -> name of the one that the config ties it to, in the full model."""
+    return getattr(stage.model, "all_tied_weights_keys", None) or {}
+
+
+def _same_memory(one: Tensor, other: Tensor) -> bool:
+    mine, its = ((t.data_ptr(), t.dtype, t.shape, t.stride()) for t in (one, other))
+    return mine == its
 
 
 def _initialise(model: Any, module: torch.nn.Module) -> None:
@@ -327,13 +367,8 @@ def _fill(stage: HFStage, tensors: Mapping[str, Tensor], device: torch.device) -
             module._buffers[name] = torch.empty_like(buffer, device=device)
         if not isinstance(module, PassThrough):
             _initialise(model, module)
-    sources = _sources(stage)
-    missing = sorted(source for source in sources.values() if source not in tensors)
-    if missing:
-        raise BuildError(
-            f"stage [{stage.start_layer}, {stage.end_layer}): {len(missing)} tensors are missing, "
-            f"{missing[0]} for one; stage_tensor_names() lists what it needs"
-        )
+    sources = _sources(stage, tensors)
     state = {name: tensors[source].detach() for name, source in sources.items()}
+    check_shapes(f"stage [{stage.start_layer}, {stage.end_layer})", model.state_dict(), state)
     model.load_state_dict(state, strict=True, assign=True)
     model.requires_grad_(False)

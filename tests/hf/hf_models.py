@@ -43,10 +43,12 @@ COMMON: dict[str, Any] = {
 }
 EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 32}
 ALTERNATING = ["sliding_attention", "full_attention"] * (LAYERS // 2)
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 4.0}
 
 CONFIGS: dict[str, Any] = {
     "llama": lambda: LlamaConfig(**COMMON),
     "llama-tied": lambda: LlamaConfig(**COMMON, tie_word_embeddings=True),
+    "llama-dynamic": lambda: LlamaConfig(**COMMON, rope_parameters=DYNAMIC),
     "qwen3": lambda: Qwen3Config(**COMMON),
     "qwen3-moe": lambda: Qwen3MoeConfig(**COMMON, **EXPERTS, num_experts=4),
     "gemma3": lambda: Gemma3TextConfig(**COMMON, sliding_window=6, layer_types=ALTERNATING),

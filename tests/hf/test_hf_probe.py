@@ -9,6 +9,7 @@ import torch
 from hf_models import CONFIGS
 from torch import nn
 from transformers import (
+    AutoConfig,
     GraniteConfig,
     LlamaConfig,
     LlamaForCausalLM,
@@ -46,6 +47,45 @@ def test_another_layout_is_reported_and_not_raised() -> None:
     assert not result.splits
     assert result.split_error == float("inf")
     assert "pipeline plan" in result.reason
+
+
+@pytest.mark.parametrize("family", ["bart", "marian"])
+def test_a_plan_is_asked_before_anything_runs(family: str) -> None:
+    """These do not run on the probe's prompts, which is not why they cannot be cut."""
+    assert "its pipeline plan" in probe(AutoConfig.for_model(family)).reason
+
+
+def test_two_attentions_in_a_layer() -> None:
+    """LongCat's layers are half as many as the config says, and attend under two ids each."""
+    result = probe(
+        AutoConfig.for_model(
+            "longcat_flash",
+            vocab_size=96,
+            hidden_size=64,
+            ffn_hidden_size=96,
+            expert_ffn_hidden_size=32,
+            num_layers=4,
+            num_attention_heads=4,
+            q_lora_rank=32,
+            kv_lora_rank=16,
+            qk_nope_head_dim=16,
+            qk_rope_head_dim=8,
+            v_head_dim=16,
+            n_routed_experts=4,
+            zero_expert_num=2,
+            moe_topk=2,
+        )
+    )
+    assert not result.splits
+    assert "layers [0, 4) attend under the ids [4, 5, 6, 7]" in result.reason
+
+
+def test_right_numbers_that_no_graph_can_hold() -> None:
+    """JetMoE's experts read on the host how many rows each of them has."""
+    result = probe(AutoConfig.for_model("jetmoe", kv_channels=16))
+    assert not result.splits
+    assert result.split_error + result.packing_error + result.decode_error < 1e-3
+    assert "no graph can hold its forward: Tensor.tolist()" in result.reason
 
 
 class _MixingNorm(nn.Module):

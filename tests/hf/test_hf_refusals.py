@@ -63,6 +63,39 @@ def test_an_argument_that_would_change_what_is_attended_to(name: str) -> None:
         _attend(torch.nn.Identity(), rows, rows, rows, None, **given)
 
 
+BIDIRECTIONAL = [
+    pytest.param(
+        ("gemma3_text", {"head_dim": 16, "use_bidirectional_attention": True}), id="gemma3"
+    ),
+    pytest.param(("llama", {"is_causal": False}), id="config"),
+]
+
+
+@pytest.mark.parametrize("given", BIDIRECTIONAL)
+def test_tokens_that_see_those_that_follow(given: tuple[str, dict[str, Any]]) -> None:
+    """The unsplit model's first logits change with its last token; a stage's could not."""
+    family, more = given
+    model = small(family, **more)
+    ids = torch.tensor([[5, 6, 7], [5, 6, 8]])
+    with torch.no_grad():
+        first, other = model(input_ids=ids).logits[:, 0]
+    assert not torch.allclose(first, other, atol=1e-3)
+    (stage,) = split(model, [(0, 4)])
+    with pytest.raises(BuildError, match=r"Attention is not causal.*cannot be a stage"):
+        stage.new_pool(8)
+    assert "is not causal" in probe(model.config).reason
+
+
+def test_a_call_s_own_flag_decides_whether_it_is_causal() -> None:
+    rows = torch.zeros(1, 2, 3, 4)
+    module = torch.nn.Identity()
+    with (
+        attending(object()),  # type: ignore[arg-type]  # not asked
+        pytest.raises(BuildError, match="Identity is not causal"),
+    ):
+        _attend(module, rows, rows, rows, None, is_causal=False)
+
+
 @pytest.mark.parametrize("longest", [None, 17])
 def test_requests_that_would_turn_their_neighbours(longest: int | None) -> None:
     """longrope takes its factors by the longest request of a batch."""

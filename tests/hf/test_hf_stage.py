@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hf_models import (
@@ -22,9 +23,10 @@ from hf_models import (
 )
 from transformers import AutoModelForCausalLM
 
+from ppcgc.hf.probe import probe
 from ppcgc.hf.runners import HFDecode, HFPrefill, HFPrefillLast
 from ppcgc.hf.stage import build_stage, split, stage_tensor_names
-from ppcgc.runtime.errors import BuildError, LayerError
+from ppcgc.runtime.errors import BuildError, DimError, LayerError
 
 LENGTHS = (9, 1, 14)
 TOLERANCE = 2e-5
@@ -171,7 +173,7 @@ def test_a_stage_built_from_a_part_of_the_weights(family: str) -> None:
 def test_missing_weights_are_named() -> None:
     model = small_model("llama-tied")
     part = model.state_dict()
-    del part["model.embed_tokens.weight"]  # the last stage's head is tied to it
+    del part["model.embed_tokens.weight"], part["lm_head.weight"]  # tied: one would do
     with pytest.raises(BuildError, match=r"model\.embed_tokens\.weight"):
         build_stage(model.config, 1, LAYERS, part, dtype=torch.float32, device="cpu")
 
@@ -185,11 +187,47 @@ def test_missing_weights_are_named() -> None:
         ([(0, 2), (2, LAYERS + 1)], r"\[2, 5\) has no layer, or not of \[0, 4\)"),
         ([(0, 2)], r"end at layer 2 and the model at 4"),
         ([], r"end at layer 0 and the model at 4"),
+        ([range(2), range(2, LAYERS)], r"range\(0, 2\) is not a pair .*give \(0, 2\)"),
+        ([(0, 2, LAYERS)], r"\(0, 2, 4\) is not a pair"),
+        (range(LAYERS), r"stage 0 is not a pair"),
+        ([(0, 2.5), (2.5, LAYERS)], r"\[0, 2\.5\): layers are counted in integers"),
     ],
 )
-def test_ranges_that_do_not_cover_the_layers(ranges: list[tuple[int, int]], message: str) -> None:
+def test_ranges_that_do_not_cover_the_layers(ranges: Any, message: str) -> None:
     with pytest.raises(LayerError, match=message):
         split(small_model("llama"), ranges)
+
+
+def test_integers_of_any_kind_are_layers_and_rows() -> None:
+    two: Any = np.int64(2)
+    first, last = split(small_model("llama"), [(0, two), (two, LAYERS)])
+    assert (first.end_layer, last.start_layer) == (2, 2)
+    assert {tensor.shape[0] for tensor in last.new_pool(two).tensors()} == {2}
+
+
+@pytest.mark.parametrize("rows", [0, -1, 2.0, None])
+def test_a_pool_has_rows_and_one_of_padding(rows: Any) -> None:
+    stage = split(small_model("gemma3"), TWO)[1]
+    with pytest.raises(DimError, match=rf"KV pool of {rows} rows for layer 1: .* at least 1"):
+        stage.new_pool(rows)
+    if rows is not None:
+        with pytest.raises(DimError, match=rf"KV pool of {rows} rows for layer 2"):
+            stage.new_pool(8, sliding_rows=rows)
+    pool = stage.new_pool(8, sliding_rows=1)
+    assert [layer and layer.keys.shape[0] for layer in pool.layers] == [None, 8, 1, 8]
+
+
+def test_a_config_that_wants_tuples() -> None:
+    """transformers itself does not run this model; its stages need not mind."""
+    model = small_model("llama")
+    prompts = random_prompts(LENGTHS)
+    expected = torch.stack([alone(model, prompt) for prompt in prompts])
+    model.config.return_dict = False
+    stages = split(model, TWO)
+    logits = prefill(stages, pools_for(stages, 3), pack(prompts, tokens=24, requests=3))
+    torch.testing.assert_close(logits, expected, atol=TOLERANCE, rtol=0)
+    assert model.config.return_dict is False
+    assert probe(model.config).splits
 
 
 def test_wrong_modules_pools_and_inputs_are_refused() -> None:
