@@ -1,4 +1,4 @@
 """Version of ppcgc, and of the contract between generated code and the runtime."""
 
 VERSION = "0.1.0"
-ABI = 3  # equal to ppcgc.runtime.abi.ABI, which a test holds
+ABI = 4  # equal to ppcgc.runtime.abi.ABI, which a test holds

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/bart.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:c21ae249e285e29bfe50dca0ee0f6f306d649b9ed8d9e08eb17aa6ee126d79eb
 """bart.prefill, first stage: slots, how a batch fills them, runners."""
 

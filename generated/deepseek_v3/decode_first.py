@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:4d45f984827946146368753d3fc7aca0831a388d94f88b26f2441ee665fc0495
 """deepseek_v3.decode, only and first stages: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/deepseek_v3.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:4d45f984827946146368753d3fc7aca0831a388d94f88b26f2441ee665fc0495
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(3, __name__)
+rt.require_abi(4, __name__)
 
 FINGERPRINT = "sha256:4d45f984827946146368753d3fc7aca0831a388d94f88b26f2441ee665fc0495"
 

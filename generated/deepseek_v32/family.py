@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:fc823acf29b4d0090ee2a918ec5727ccf12dade4a6bbbce2bb21f665591d8321
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(3, __name__)
+rt.require_abi(4, __name__)
 
 FINGERPRINT = "sha256:fc823acf29b4d0090ee2a918ec5727ccf12dade4a6bbbce2bb21f665591d8321"
 

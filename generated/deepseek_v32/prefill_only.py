@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/deepseek_v32.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:fc823acf29b4d0090ee2a918ec5727ccf12dade4a6bbbce2bb21f665591d8321
 """deepseek_v32.prefill, only stage: slots, how a batch fills them, runners."""
 

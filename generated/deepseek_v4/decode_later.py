@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/deepseek_v4.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:0e88973b6be78f978cf1dd5448851ff2143ddfd8576aaf45063f6a2620385d4f
 """deepseek_v4.decode, middle and last stages: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/gemma3.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:1a34668af6465bf8ef450a33f5b98707f5688b70eb68ae8f5afcd4e2b7154ca1
 """Gemma 3 in transformers' implementation: layers with a sliding window between layers with full
 attention. Each kind has a pool of its own, and a stage has the slots of the pools that its

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:a44205a61e5ce44ca77b1e6bd3d9721b7635392f90a79dd313071ff9cd66b30a
 """The decode runner of glm_dsa."""
 

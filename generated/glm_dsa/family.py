@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/glm_dsa.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:a44205a61e5ce44ca77b1e6bd3d9721b7635392f90a79dd313071ff9cd66b30a
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(3, __name__)
+rt.require_abi(4, __name__)
 
 FINGERPRINT = "sha256:a44205a61e5ce44ca77b1e6bd3d9721b7635392f90a79dd313071ff9cd66b30a"
 

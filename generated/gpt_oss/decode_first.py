@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:973e555edc50d488fa32795dcb8dc67177045d96387e5f1f308387990857c579
 """gpt_oss.decode, only and first stages: slots, how a batch fills them, runners."""
 

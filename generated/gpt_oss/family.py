@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/gpt_oss.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:973e555edc50d488fa32795dcb8dc67177045d96387e5f1f308387990857c579
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(3, __name__)
+rt.require_abi(4, __name__)
 
 FINGERPRINT = "sha256:973e555edc50d488fa32795dcb8dc67177045d96387e5f1f308387990857c579"
 

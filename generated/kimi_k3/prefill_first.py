@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/kimi_k3.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:e759763c82409ab5c0170996e4248045820a133d9551edb0fe9cdfbdd20e6250
 """kimi_k3.prefill, first stage: slots, how a batch fills them, runners."""
 

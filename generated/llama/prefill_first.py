@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/llama.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:2c4847b3a218e5a2b0391c899a8f056c233c69768480a7ee2c6373c54f3f924f
 """llama.prefill, only and first stages: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:9f51ff5cf4193a1b6c430b105553822376e808fb0dc181427c058d2574b5dbb9
 """llama_hf.decode: every slot as the spec declares it, for captures, reports and checks."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/llama_hf.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:9f51ff5cf4193a1b6c430b105553822376e808fb0dc181427c058d2574b5dbb9
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(3, __name__)
+rt.require_abi(4, __name__)
 
 FINGERPRINT = "sha256:9f51ff5cf4193a1b6c430b105553822376e808fb0dc181427c058d2574b5dbb9"
 

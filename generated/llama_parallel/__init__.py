@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_parallel.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/llama_parallel.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:1cf0528eed60b8101cfce9227076c03f5629733e8a71887231aa7eea6de44354
 """Llama whose stages are spread over the ranks of tensor parallelism, and whose data-parallel
 ranks meet in collectives. In prefill each rank of tp owns a part of the rows between its

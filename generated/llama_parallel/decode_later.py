@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_parallel.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/llama_parallel.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:1cf0528eed60b8101cfce9227076c03f5629733e8a71887231aa7eea6de44354
 """llama_parallel.decode, middle and last stages: slots, how a batch fills them, runners."""
 
@@ -105,7 +105,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             seq_lens_rows,
             num_tokens_rows,
         ) = host.begin()
-        counts.set_rows(live)
+        counts.set_rows(live[:2])
         # positions (llama.yaml:53): batch.positions, then zero
         positions_rows.put(batch.positions, live.tokens)
         positions_rows.check_index(live.tokens, self.dims.max_position)

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/llama_parallel.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/llama_parallel.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:1cf0528eed60b8101cfce9227076c03f5629733e8a71887231aa7eea6de44354
 """llama_parallel.prefill, only and first stages: slots, how a batch fills them, runners."""
 
@@ -113,7 +113,7 @@ class PrefillFirstInputs(rt.Inputs[PrefillExtents, PrefillFirstBatch, Dims, Pref
             seq_lens_rows,
             num_tokens_rows,
         ) = host.begin()
-        counts.set_rows(live)
+        counts.set_rows(live[:2])
         # input_ids (llama.yaml:34): batch.input_ids, then zero
         input_ids_rows.put(batch.input_ids, live.tokens)
         input_ids_rows.check_index(live.tokens, self.dims.vocab)

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:0bcce90810f9a1fcf0994f9c4fd7f54435ca8aadb92e8798468175a5ea8d091e
 """Qwen3-MoE in transformers' implementation. Experts are computed in groups (grouped_mm, or
 batched_mm where that cannot be captured); padding rows are routed like any other and read by

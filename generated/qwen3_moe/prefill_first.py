@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/qwen3_moe.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:0bcce90810f9a1fcf0994f9c4fd7f54435ca8aadb92e8798468175a5ea8d091e
 """qwen3_moe.prefill, first stage: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/qwen3_next.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:8014a8d8d9f0f9908d5659329bf1399623714c00b3d5395b8677eb52dc0b5919
 """Recurrent layers beside layers with attention (Qwen3-Next). A sequence owns one row of the
 recurrent state beside its rows of the KV cache; row 0 takes what padding writes.

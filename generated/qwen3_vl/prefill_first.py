@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/qwen3_vl.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:5c0b7ce280438fd8fe951fd90da2c1bcf5fbdee7f437f27952bf2c2672738b61
 """qwen3_vl.prefill, first stage: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:c4a62b50f35e2c9ca438a2bfdd47451d633610f72adfbedfcccc3d09e8502cf3
 """The decode runner of sglang_decode."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/sglang_decode.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:c4a62b50f35e2c9ca438a2bfdd47451d633610f72adfbedfcccc3d09e8502cf3
 """sglang_decode.decode, middle and last stages: slots, how a batch fills them, runners."""
 
@@ -203,7 +203,7 @@ class DecodeLaterInputs(rt.Inputs[DecodeExtents, DecodeLaterBatch, Dims, DecodeL
             global_num_tokens_gpu_rows,
             global_num_tokens_for_logprob_gpu_rows,
         ) = host.begin()
-        counts.set_rows(live)
+        counts.set_rows(live[:2])
         # input_ids (sglang_decode.yaml:55): batch.input_ids, then zero
         host.move_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids", 0)
         # positions (sglang_decode.yaml:56): batch.positions, then zero

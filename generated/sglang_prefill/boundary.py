@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:f8d530ac0644a20edd50ef335b38862d75a55fac961252e19282bd1619178667
 """The boundary: what one stage hands to the next, on the sending and on the receiving side."""
 

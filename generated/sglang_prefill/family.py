@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:f8d530ac0644a20edd50ef335b38862d75a55fac961252e19282bd1619178667
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(3, __name__)
+rt.require_abi(4, __name__)
 
 FINGERPRINT = "sha256:f8d530ac0644a20edd50ef335b38862d75a55fac961252e19282bd1619178667"
 

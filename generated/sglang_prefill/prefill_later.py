@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/sglang_prefill.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:f8d530ac0644a20edd50ef335b38862d75a55fac961252e19282bd1619178667
 """sglang_prefill.prefill, middle and last stages: slots, how a batch fills them, runners."""
 
@@ -148,7 +148,7 @@ class PrefillLaterInputs(rt.Inputs[PrefillExtents, PrefillLaterBatch, Dims, Pref
         padded: PrefillExtents,
     ) -> None:
         counts, num_token_non_padded_rows = host.begin()
-        counts.set_rows(live)
+        counts.set_rows(live[:2])
         # input_ids (sglang_prefill.yaml:50): batch.input_ids, then zero
         host.move_rows(slots.input_ids, batch.input_ids, live.tokens, "input_ids", 0)
         # positions (sglang_prefill.yaml:51): batch.positions, then zero

@@ -51,6 +51,7 @@ class RunnerView:
     axis_names: Code
     column_names: Code
     counts: Code
+    axis_counts: Code
     settings: tuple[Code, ...]
     extents_body: Code
     limits_body: Code | None
@@ -105,6 +106,9 @@ def runner_view(family: Family, planned: RunnerPlan) -> RunnerView:
         if planned.axes == planned.columns
         else _names("columns", planned.columns),
         counts=_counts(family, planned),
+        axis_counts=Code("live")
+        if planned.axes == planned.columns
+        else code("live[:{}]", literal(len(planned.axes))),
         settings=tuple(_settings(family, planned)),
         extents_body=lines(chosen.extents_lines(), 8),
         limits_body=lines(limits, 8) if (limits := chosen.limits_lines()) else None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ppcgc.runtime.errors import AbiMismatchError
 
-ABI = 3
+ABI = 4
 
 
 def require_abi(generated: int, module: str) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ppcgc.runtime import roles
-from ppcgc.runtime.host_sources import HostSource, spread, spread_cells, spread_over
+from ppcgc.runtime.host_sources import HostSource, check_fits, spread, spread_cells, spread_over
 from ppcgc.runtime.loading import check_source, host_rows_of, staged
 from ppcgc.runtime.slot_info import SlotInfo
 
@@ -108,7 +108,8 @@ class EagerRows:
         return self.on_host(name, source, cast=cast, broadcast=broadcast)
 
     def filled(self, name: str, value: float) -> Tensor:
-        """One value everywhere: computed, constant, or absent with a fill."""
+        """One value everywhere: computed, constant, or absent with a fill. Raises SourceError."""
+        check_fits(name, value, self._dtypes[name])
         return torch.full(self._shapes[name], value, dtype=self._dtypes[name], device=self._device)
 
     def computed(self, name: str, values: Sequence[int], *, dim: int = 0) -> Tensor:

@@ -19,6 +19,7 @@ from ppcgc.runtime.errors import SourceError
 from ppcgc.runtime.host_sources import (
     HostSource,
     as_host_tensor,
+    check_fits,
     spread,
     spread_cells,
     spread_over,
@@ -263,7 +264,7 @@ class HostRows:
         if self._pack is not None and self._rows == 1 and isinstance(value, int):
             self._set_integers(self._pack, (value,))
         else:
-            self._check_fits(value)
+            check_fits(self.name, value, self._dtype)
             self.tensor.fill_(value)
 
     def set_rows(self, values: Sequence[int]) -> None:
@@ -279,7 +280,7 @@ class HostRows:
 
     def pad_fill(self, live: int, value: float) -> None:
         """Rows past ``live`` hold ``value``: padding that depends on the step's live counts."""
-        self._check_fits(value)
+        check_fits(self.name, value, self._dtype)
         self.tensor.narrow(self._dim, live, self.tensor.shape[self._dim] - live).fill_(value)
 
     def pad_repeat_last(self, live: int) -> None:
@@ -303,16 +304,6 @@ class HostRows:
             raise SourceError(
                 f"slot {self.name}: a computed value does not fit into {self._dtype}: {problem}"
             ) from None
-
-    def _check_fits(self, value: float) -> None:
-        """Raises SourceError for an integer that the dtype cannot hold: torch may wrap it."""
-        if isinstance(value, int) and self._dtype in _INTEGER_CODES:
-            limits = torch.iinfo(self._dtype)
-            if not limits.min <= value <= limits.max:
-                raise SourceError(
-                    f"slot {self.name}: a computed value does not fit into {self._dtype}: {value}, "
-                    f"legal are {limits.min} to {limits.max}"
-                )
 
     # ------------------------------------------------------------ roles, of the live rows
 

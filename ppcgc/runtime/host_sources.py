@@ -148,6 +148,18 @@ def spread_over(source: SourceT, shape: Sequence[int]) -> SourceT | Tensor:
     return source
 
 
+def check_fits(name: str, value: float, dtype: torch.dtype) -> None:
+    """Raises SourceError for an integer that the dtype cannot hold: torch may wrap it."""
+    is_integers = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+    if isinstance(value, int) and is_integers:
+        limits = torch.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise SourceError(
+                f"slot {name}: a computed value does not fit into {dtype}: {value}, legal are "
+                f"{limits.min} to {limits.max}"
+            )
+
+
 def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
     """One value a row along ``dim``, broadcastable to ``rows``. Raises SourceError."""
     shape = [1] * rows.dim()

@@ -8,12 +8,25 @@ from torch import Tensor
 
 from ppcgc.runtime.errors import AbsentSourceError, SourceError
 
+_LARGEST = 2**63 - 1  # of int64: slots hold no more
+
 
 def host_number(value: object, path: str) -> int:
-    """A scalar of the batch as an int; a bool, numpy's too, counts as 0 or 1. Raises SourceError.
+    """A scalar of the batch as an int; a bool, numpy's too, counts as 0 or 1.
 
-    Nothing is read from a tensor: on a device that would synchronise at every step.
+    Nothing is read from a tensor: on a device that would synchronise at every step. Raises
+    SourceError for what is no host integer, or does not fit into 64 bits.
     """
+    number = _integer(value, path)
+    if not -_LARGEST - 1 <= number <= _LARGEST:
+        raise SourceError(
+            f"batch.{path} is {number}; a scalar is an integer of 64 bits, {-_LARGEST - 1} to "
+            f"{_LARGEST}"
+        )
+    return number
+
+
+def _integer(value: object, path: str) -> int:
     if isinstance(value, int):
         return int(value)
     if value is None:

@@ -237,7 +237,8 @@ class BuiltStage(ABC, Generic[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         return f"{self.family}.{self.runner} {self.place.value}, layers {self.layers}"
 
     def _host_slots(self, padded: ExtentsT) -> tuple[HostSlot, ...]:
-        counts = HostSlot(name="live counts", shape=(len(self.columns),), dtype=torch.int32)
+        # of axes alone, which come first: what resets rows reads no scalar
+        counts = HostSlot(name="live counts", shape=(len(self.axes),), dtype=torch.int32)
         return (counts, *self.inputs.host_slots(padded))
 
     def keys_of_slots(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:1a9996329bccfba3693523ddf7406001fb97911900169b5cb732c52ddb53c35b
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -11,7 +11,7 @@ import torch
 from ppcgc import runtime as rt
 from torch import Tensor
 
-rt.require_abi(3, __name__)
+rt.require_abi(4, __name__)
 
 FINGERPRINT = "sha256:1a9996329bccfba3693523ddf7406001fb97911900169b5cb732c52ddb53c35b"
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from specs/bench_llama.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:1a9996329bccfba3693523ddf7406001fb97911900169b5cb732c52ddb53c35b
 """The prefill runner of bench_llama."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:3c5989f596772bebbe05153ede4982a22e3a42d6bc42f272be8dc574803c1086
 """derived_axes.verify: every slot as the spec declares it, for captures, reports and checks."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:273ac02076b5384be9554b57455730d885074abf805b9f2da54729d17f2ca3a9
 """hidden_only.prefill, middle stage: slots, how a batch fills them, runners."""
 

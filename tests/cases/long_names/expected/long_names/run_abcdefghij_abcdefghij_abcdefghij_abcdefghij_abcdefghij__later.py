@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:1e4305ee185251b0d581b9816b805fe79e4b5279f68fcee4c8dec058a34ec0b5
 """long_names.run_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_, middle and last
 stages: slots, how a batch fills them, runners.

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:189a31b95294779ea8cb21a47bf0f77c1efe7d5be97a228617b6ed2428e9ac79
 """nested_batch.step, only and first stages: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:70852ee30e9dd3150034fe106d7caef838dfd044e75bb01550f561b5abd47f24
 """The by_name runner of outputs."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:4aa9ba1a69bf7eca98cd0758fd684b7173544242b678df2027b62ca1f727b8ef
 """paddings.step, only and first stages: slots, how a batch fills them, runners."""
 

@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:576fa7013ef35090361e995f229ce7b930a807defcec26456618bc12251e8df0
 """The prefill runner of residual."""
 

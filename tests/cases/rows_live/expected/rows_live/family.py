@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:773d23123ee19b4d0c25b8148f026260d49d8f4589778d9b1fbb360cba4c318c
 """Sizes, state and layer ranges: what every runner of the family is built from."""
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ppcgc import runtime as rt
 
-rt.require_abi(3, __name__)
+rt.require_abi(4, __name__)
 
 FINGERPRINT = "sha256:773d23123ee19b4d0c25b8148f026260d49d8f4589778d9b1fbb360cba4c318c"
 

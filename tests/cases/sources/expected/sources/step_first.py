@@ -1,4 +1,4 @@
-# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 3; do not edit
+# ppcgc: generated from spec.yaml by ppcgc 0.1.0, ABI 4; do not edit
 # spec: sha256:a0396ae931ba4cce559a947cd6dcde5f2b610ae5ff0866f3c7e71c297c212ec3
 """sources.step, only and first stages: slots, how a batch fills them, runners."""
 
