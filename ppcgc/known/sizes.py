@@ -14,6 +14,7 @@ from ppcgc.expr.evaluate import (
     evaluate,
     evaluate_extent,
 )
+from ppcgc.expr.tokens import MAX_INTEGER_DIGITS
 from ppcgc.expr.tree import Below, Expr, In, Int, Name, Ref, Symbol
 from ppcgc.ir import (
     DTYPES,
@@ -150,7 +151,8 @@ def _check_names(family: Family, given: Mapping[str, Value]) -> None:
             raise NotKnownError(f"{family.name} has no `{name}` to set; it has: {listed}")
         if name in sizes and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise NotKnownError(
-                f"{name} is {value}; a size is an integer of at least 1, of 18 digits at most"
+                f"{name} is {value}; a size is an integer of at least 1, of {MAX_INTEGER_DIGITS} "
+                "digits at most"
             )
     for option in family.options:
         value = given.get(f"options.{option.name}", option.default)
@@ -236,6 +238,10 @@ def config_size(config: Mapping[str, object], read: ConfigDim, span: Span) -> in
         raise NotKnownError(f"the config has no `{name}`; {help}", span)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         problem = f"`{name}` of the config is {value!r}, not an integer of at least 1"
+        raise NotKnownError(problem, span)
+    if value >= 10**MAX_INTEGER_DIGITS:
+        most = f"a size has {MAX_INTEGER_DIGITS} digits at most"
+        problem = f"`{name}` of the config is {value}; {most}"
         raise NotKnownError(problem, span)
     return value
 

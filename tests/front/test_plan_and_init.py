@@ -204,6 +204,10 @@ def test_the_dtype_is_asked_for_only_where_bytes_need_it(folder: Path) -> None:
         (["--config", "twice.json"], "twice.json: key `hidden` is given twice"),
         (["--config", "poor.json"], "the config has no `text.hidden`"),
         (["--config", "odd.json"], "`text.hidden` of the config is '16', not an integer"),
+        (
+            ["--config", "huge.json"],
+            "`text.hidden` of the config is 1000000000000000000; a size has",
+        ),
         (["--config", "config.json", "--stages", "8"], "--stages 8: 7 layers make 1 to 7 stages"),
         (["--stages", "0"], "--stages"),
     ],
@@ -212,6 +216,7 @@ def test_what_cannot_be_planned(folder: Path, options: list[str], words: str) ->
     (folder / "list.json").write_text("[]")
     (folder / "twice.json").write_text('{"text": {"hidden": 16, "hidden": 32}}')
     (folder / "poor.json").write_text("{}")
+    (folder / "huge.json").write_text('{"text": {"hidden": 1000000000000000000}}')
     (folder / "odd.json").write_text('{"text": {"hidden": "16"}}')
     ran = Result("plan", "small.yaml", *options)
     assert (ran.code, ran.out) == (2, "")

@@ -40,6 +40,7 @@ NAMES = Names(dims=SimpleNamespace(hidden=12), live=Rows(3, 5), padded=Rows(4, 8
         ("1 if row.tokens < live.tokens else 0", 1),
         ("live.tokens in (1, 5) and not live.requests == 5", True),
         ("1 < live.requests <= 2", False),
+        ("scalar.tokens + 1", 6),  # a scalar is a column of the live extents
     ],
 )
 def test_an_expression_of_the_spec(text: str, value: object) -> None:

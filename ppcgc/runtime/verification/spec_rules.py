@@ -203,6 +203,8 @@ class _Evaluator(ast.NodeVisitor):
                 return self._row[node.attr]
             case "dims" | "live" | "padded" as kind:
                 return getattr(getattr(self._names, kind), node.attr)
+            case "scalar":
+                return getattr(self._names.live, node.attr)
             case "options" | "tp" | "dp" as kind:
                 return getattr(getattr(self._names.dims, kind), node.attr)
             case _:
