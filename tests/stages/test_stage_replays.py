@@ -125,6 +125,27 @@ def test_a_replay_equals_the_model_s_own_python_over_the_same_slots(
         assert torch.equal(runner.state.pool[0], pool)
 
 
+def test_a_boundary_that_another_rank_hands_over_arrives_before_its_reset(
+    runners: list[Any],
+) -> None:
+    batch = toy_batch(2, 1, seed=4)
+    found = through(runners, batch).hidden_states.clone()
+    last = runners[-1]
+    loaded = last.table[last.last_step.choice.padded]
+    arrivals = []
+
+    def arrive() -> None:
+        for rows in last.boundary_tensors(loaded):
+            rows[3:] = float("nan")
+            arrivals.append(rows)
+
+    with torch.no_grad():
+        last.body(loaded, arrive=arrive)()
+    assert len(arrivals) == (2 if len(runners) > 1 else 0)
+    assert all(rows[3:].count_nonzero() == 0 for rows in arrivals)
+    assert torch.equal(loaded.outputs.hidden_states[:3], found)
+
+
 def test_buckets_in_any_order(runners: list[Any]) -> None:
     order = random.Random(0)
     for step in range(40):
