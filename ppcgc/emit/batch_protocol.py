@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ppcgc.emit.names import class_name
@@ -60,9 +61,12 @@ class PathTree:
             tree = tree.children[step]
         return tree.type is not None
 
-    def classes(self, *name: str) -> list[ProtocolClass]:
-        """The Protocol classes, inner ones first. Those whose names would meet are numbered."""
-        self._call(set(), *name)
+    def classes(self, *name: str, beside: Iterable[Identifier] = ()) -> list[ProtocolClass]:
+        """The Protocol classes, inner ones first.
+
+        Those whose names would meet are numbered; ``beside`` are other classes of the module.
+        """
+        self._call({str(other) for other in beside}, *name)
         return self._classes()
 
     def _call(self, taken: set[str], *name: str) -> None:

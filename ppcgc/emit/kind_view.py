@@ -121,15 +121,17 @@ def kind_view(family: Family, planned: RunnerPlan, kind: KindPlan) -> KindView:
     boundary = identifier("Boundary") if later else Code("None")
     typed = (extents, batch, Code("Dims"), view)
     hooks = hook_views(planned, extents, batch, view, *name)
+    classes = tuple(slots_classes(slots, *name))
+    beside = (*(each.name for each in classes), *(hook.protocol for hook in hooks))
     return KindView(
         module=identifier(f"{runner}_{kind.name}"),
         doc=docstring(_doc(family, planned, kind)),
         imports=_imports(family, planned, kind, extents),
         later=later,
         batch=batch,
-        protocols=tuple(_batch_tree(family, planned, slots).classes(*name, "batch")),
+        protocols=tuple(_batch_tree(family, planned, slots).classes(*name, "batch", beside=beside)),
         slots=view,
-        slots_classes=tuple(slots_classes(slots, *name)),
+        slots_classes=classes,
         hooks=hooks,
         hooks_class=class_name(*name, "hooks"),
         hook_table=hook_table(planned),

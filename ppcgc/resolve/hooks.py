@@ -6,7 +6,7 @@ from ppcgc.ir import Hook
 from ppcgc.nodes import Entry, Node, Scalar
 from ppcgc.resolve import rules
 from ppcgc.resolve.context import BUILD, Context, get, integer, items, spans_of, text
-from ppcgc.resolve.names import check_name
+from ppcgc.resolve.names import check_distinct_identifiers, check_name
 from ppcgc.resolve.scalars import inherited
 
 
@@ -20,6 +20,8 @@ def resolve_hooks(
 ) -> tuple[Hook, ...]:
     """The hooks of runner ``name``, whose slots are called ``slots``."""
     found = inherited(context, runner, "hooks")
+    names = ((entry.key, entry.key_span) for entry in found)
+    check_distinct_identifiers(context, "hook", names)
     return tuple(_hook(context, entry, name, slots) for entry in found)
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 from ppcgc.diagnostics.model import Related, Span
 from ppcgc.expr.tokens import KEYWORDS
+from ppcgc.plan.buckets import group_column
 from ppcgc.plan.naming import is_generated
 from ppcgc.resolve import rules
-from ppcgc.resolve.context import Context, entries, need
+from ppcgc.resolve.context import Context, entries, get, need
 
 # first words of dotted names, functions and words of expressions and of short forms
 _IN_EXPRESSIONS = KEYWORDS | {
@@ -19,8 +20,8 @@ _IN_EXPRESSIONS = KEYWORDS | {
 }  # fmt: skip
 # what generated modules use by its bare name: a field of that name would hide it
 _IN_MODULES = frozenset({
-    "DEFAULTS", "Mapping", "Protocol", "Sequence", "Tensor", "bool", "classmethod", "cls", "float",
-    "int", "object", "property", "rt", "self", "str", "super", "torch", "tuple", "type",
+    "DEFAULTS", "KINDS", "Mapping", "Protocol", "Sequence", "Tensor", "bool", "classmethod", "cls",
+    "float", "int", "object", "property", "rt", "self", "str", "super", "torch", "tuple", "type",
 })  # fmt: skip
 # methods and arguments beside the fields of generated tensors' classes
 _BESIDE_TENSORS = frozenset({
@@ -56,7 +57,7 @@ _TAKEN: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
     "option": ((frozenset({"from_config", "layer_count"}), "the generated options"),),
     "scalar": (
         (frozenset({"count", "index"}), "the named tuple of the graph key"),
-        (frozenset({"batch", "live"}), "the generated choice"),
+        (frozenset({"batch", "live", "max", "min"}), "the generated choice"),
     ),
     "hook": ((_BESIDE_TENSORS, "generated classes"),),
     "slot": ((_BESIDE_TENSORS, "generated classes"),),
@@ -73,6 +74,8 @@ def check_name(context: Context, kind: str, name: str, span: Span) -> bool:
     reason = _hazard(kind, name)
     if reason is None and kind != "config attribute" and is_generated(name, _runners(context)):
         reason = "generated modules have that name for their own"
+    if reason is None and kind in ("axis", "scalar") and name in _group_columns(context):
+        reason = "the largest live count of a group has that name"
     if reason is None:
         return True
     help = f"rename it, for example to '{_renamed(kind, name)}'"
@@ -82,6 +85,13 @@ def check_name(context: Context, kind: str, name: str, span: Span) -> bool:
 
 def _runners(context: Context) -> frozenset[str]:
     return frozenset(entry.key for entry in entries(need(context.root, "runners")))
+
+
+def _group_columns(context: Context) -> frozenset[str]:
+    axes = entries(get(context.root, "axes"))
+    return frozenset(
+        group_column(axis.key) for axis in axes if get(axis.value, "group") is not None
+    )
 
 
 def _hazard(kind: str, name: str) -> str | None:

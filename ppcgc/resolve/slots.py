@@ -59,16 +59,17 @@ def _check_groups(context: Context, names: list[tuple[str, Span]]) -> None:
     plain = {name: span for name, span in names if "." not in name}
     groups = [(name.partition(".")[0], span) for name, span in names if "." in name]
     check_distinct_identifiers(context, "group", groups)
+    flat: dict[str, tuple[str, Span]] = {}
     for name, span in names:
         group = name.partition(".")[0]
-        flat = name.replace(".", "_")
         if "." in name and group in plain:
             message = f"'{group}' is a slot and the group of '{name}'"
             related = (Related(plain[group], "the slot"),)
             context.report(rules.DUPLICATE_NAME, span, message, "rename one", related)
-        if "." in name and flat in plain:
-            message = f"slots '{name}' and '{flat}' become one identifier"
-            related = (Related(plain[flat], "the other slot"),)
+        other, other_span = flat.setdefault(name.replace(".", "_"), (name, span))
+        if other != name:
+            message = f"slots '{name}' and '{other}' become one identifier"
+            related = (Related(other_span, "the other slot"),)
             context.report(rules.DUPLICATE_NAME, span, message, "rename one", related)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -12,6 +13,13 @@ from torch import Tensor
 from ppcgc import runtime as rt
 from ppcgc.ir import Family, Place, Runner
 from ppcgc.runtime.choice import Reason
+
+
+class Key:
+    """A hook that is called for each graph key."""
+
+    def key(self, rows: Any, slots: Any, workspace: Any) -> str:
+        return f"of {rows}"
 
 
 def places(count: int) -> list[Place]:
@@ -40,6 +48,8 @@ def build(family: Family, made: Any, runner: Runner) -> list[Any]:
         }
         if family.states:
             given["state"] = made.State(**states_of(family, env))
+        if runner.hooks:
+            given["hooks"] = SimpleNamespace(**{hook.name: Key() for hook in runner.hooks})
         camel = "".join(part[:1].upper() + part[1:] for part in runner.name.split("_"))
         stage = getattr(made, camel + place.value.capitalize())(**given)
         _tell_rows(stage, model)

@@ -35,25 +35,29 @@ family: names_of_{place}
 dims: {{hidden: config.hidden_size, {dims}}}
 axes:
   tokens: {{max: 4, live: batch.num_tokens}}
+  twice: {{max: 4, live: batch.num_twice}}
 {axes}
 options: {{the_option: true, {options}}}
 scalars: {{the_scalar: {{source: batch.the_scalar, key: [1]}}, {scalars}}}
+hooks: {{{hooks}}}
 state:
   kv: {{rows: 8, reserved: [0, 1]}}
 {state}
 pipeline:
-  layers: {{count: 2}}
+  layers: {{count: 2, kinds: {{{kinds}}}}}
   stages: [[0, 1], [1, 2]]
   boundary:
     - {{name: hidden_states, axis: tokens, shape: [tokens, hidden], dtype: model, padding: zero}}
 {boundary}
 runners:
   step:
-    buckets: {{tokens: [4], {buckets}}}
+    buckets:
+      {{tokens: [4], twice: {{equals: "max(tokens, min(tokens, 3))"}}, {buckets}}}
     slots: &slots
       - {{name: ids, axis: tokens, dtype: int64, padding: zero, source: batch.ids}}
       - {{name: places, axis: tokens, dtype: int64, padding: zero, role: write_index, of: state.kv,
          source: batch.places}}
+      - {{name: of_twice, axis: twice, dtype: int64, padding: zero, source: batch.of_twice}}
 {slots}
     forward: &forward
       first: {{view: view, {first}}}
@@ -69,6 +73,8 @@ WORDS = (
     "axes",
     "options",
     "scalars",
+    "hooks",
+    "kinds",
     "state",
     "boundary",
     "buckets",
@@ -90,7 +96,7 @@ SCALAR_SLOT = (
 )
 OUTPUT = "        - {{name: {0}, axis: tokens, dtype: int64, from: result.{0}}}\n"
 RUNNER = (
-    "  {0}:\n    buckets: {{tokens: [4]}}\n    slots: *slots\n    forward: *forward\n"
+    "  {0}:\n    buckets: {{tokens: [4], twice: max}}\n    slots: *slots\n    forward: *forward\n"
     "    outputs: *outputs\n"
 )
 
@@ -125,6 +131,11 @@ PLACES: dict[str, dict[str, str]] = {
     "free": {
         "scalars": "{0}: {{source: batch.zz_{0}}}, ",
         "slots": SCALAR_SLOT,
+    },
+    "hook": {"hooks": "{0}: {{at: [key]}}, ", "first": "zk_{0}: hook.{0}, "},
+    "kind": {
+        "kinds": "{0}: {{ids: [0, 1]}}, ",
+        "slots": SLOT.replace("{0},", "zs_{0}, stages: {{owns: {0}}},").replace("{1}", "zz_{0}"),
     },
     "state": {"state": "  {0}: {{rows: 8, reserved: [0, 1]}}\n", "slots": WRITES},
     "slot": {"slots": SLOT.replace("{1}", "zz_{0}")},
@@ -270,3 +281,18 @@ def test_accepted_names_run(place: str, packages: Packages) -> None:
             assert isinstance(scalar.source, BatchCount)
             setattr(batch, scalar.source.path[0], 1)
         assert_equal(run(stages, batch, eagerly=False)[-1], run(stages, batch, eagerly=True)[-1])
+
+
+def test_classes_of_paths_keep_out_of_the_way_of_other_classes() -> None:
+    """A group, a hook and a path of the batch may spell one class of a module."""
+    named = {
+        "hooks": "batch_x: {at: [key]}, ",
+        "slots": SLOT.format("batch_x.ids", "x.slots.leaf") + SLOT.format("zz", "x.hook.leaf"),
+        "first": "zk: hook.batch_x, ",
+    }
+    text = SPEC.format(place="classes", **{word: named.get(word, "") for word in WORDS})
+    made = compile_sources([Source(file="names.yaml", data=text.encode())])
+    for path, code in made.files.items():
+        classes = [node.name for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
+        assert len(classes) == len(set(classes)), path
+    assert "class StepFirstBatchXSlots2(Protocol)" in made.files["names_of_classes/step_first.py"]
