@@ -218,8 +218,8 @@ def _pad_device(slot: SlotCode, view: Code, padding: Padding | None) -> list[Cod
     match padding:
         case ZeroPadding():
             return [call(Code("rt.pad_zero"), (view, slot.live(), *dim))]
-        case FillPadding(value=value):
-            parts = (view, slot.live(), slot.loading.value(value), *dim)
+        case FillPadding():
+            parts = (view, slot.live(), _fill(slot, view, padding), *dim)
             return [call(Code("rt.pad_fill"), parts)]
         case RepeatLastPadding():
             return [call(Code("rt.pad_repeat_last"), (view, slot.live(), *dim))]
@@ -234,12 +234,18 @@ def _pad_cells(
     match padding:
         case ZeroPadding():
             return [call(Code(f"rt.pad_{which}"), (*where, Code("0")))]
-        case FillPadding(value=value):
-            return [call(Code(f"rt.pad_{which}"), (*where, slot.loading.value(value)))]
+        case FillPadding():
+            return [call(Code(f"rt.pad_{which}"), (*where, _fill(slot, where[0], padding)))]
         case RepeatLastPadding():
             return [call(Code(f"rt.repeat_last_{which}"), where)]
         case _:
             return []
+
+
+def _fill(slot: SlotCode, view: Code, padding: FillPadding) -> Code:
+    """The value of padded rows on the device; one of the step may be too large for them."""
+    value = slot.loading.value(padding.value)
+    return call(Code("rt.fitting"), (slot.key, value, view)) if by_step(padding) else value
 
 
 def _load_mirror(slot: SlotCode) -> list[Code]:

@@ -40,7 +40,7 @@ from ppcgc.runtime.dims import (
 from ppcgc.runtime.hooks import HookInfo, Made
 from ppcgc.runtime.host_block import BucketHost, HostBlock, HostSlot
 from ppcgc.runtime.host_rows import HostRows
-from ppcgc.runtime.host_sources import HostSource
+from ppcgc.runtime.host_sources import HostSource, fitting
 from ppcgc.runtime.inputs import Inputs
 from ppcgc.runtime.loading import (
     copy_rows,
@@ -252,6 +252,7 @@ __all__ = [
     "fill_cells",
     "fill_live",
     "fill_whole",
+    "fitting",
     "floor_div",
     "group_most",
     "handed_on",

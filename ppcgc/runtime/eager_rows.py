@@ -109,20 +109,20 @@ class EagerRows:
 
     def filled(self, name: str, value: float) -> Tensor:
         """One value everywhere: computed, constant, or absent with a fill. Raises SourceError."""
-        check_fits(name, value, self._dtypes[name])
+        check_fits(name, (value,), self._dtypes[name])
         return torch.full(self._shapes[name], value, dtype=self._dtypes[name], device=self._device)
 
     def computed(self, name: str, values: Sequence[int], *, dim: int = 0) -> Tensor:
         """One value a row, the same in all of the row's elements."""
         rows = torch.empty(self._shapes[name], dtype=self._dtypes[name])
-        return self._moved(rows.copy_(spread(values, rows, dim)))
+        return self._moved(rows.copy_(spread(name, values, rows, dim)))
 
     def computed_cells(
         self, name: str, values: Sequence[Sequence[int]], dims: tuple[int, int]
     ) -> Tensor:
         """One value a cell of two dimensions, the same in all of the cell's elements."""
         rows = torch.empty(self._shapes[name], dtype=self._dtypes[name])
-        return self._moved(rows.copy_(spread_cells(values, rows, dims)))
+        return self._moved(rows.copy_(spread_cells(name, values, rows, dims)))
 
     def _moved(self, rows: Tensor, *, copy: bool = False) -> Tensor:
         """On the stage's device; the host does not wait for it."""

@@ -264,7 +264,7 @@ class HostRows:
         if self._pack is not None and self._rows == 1 and isinstance(value, int):
             self._set_integers(self._pack, (value,))
         else:
-            check_fits(self.name, value, self._dtype)
+            check_fits(self.name, (value,), self._dtype)
             self.tensor.fill_(value)
 
     def set_rows(self, values: Sequence[int]) -> None:
@@ -272,15 +272,15 @@ class HostRows:
         if self._pack is not None and len(values) == self._rows:
             self._set_integers(self._pack, values)
         else:
-            self.tensor.copy_(spread(values, self.tensor, self._dim))
+            self.tensor.copy_(spread(self.name, values, self.tensor, self._dim))
 
     def set_cells(self, values: Sequence[Sequence[int]], dims: tuple[int, int]) -> None:
         """One value for every padded cell of two dimensions, the same in all of its elements."""
-        self.tensor.copy_(spread_cells(values, self.tensor, dims))
+        self.tensor.copy_(spread_cells(self.name, values, self.tensor, dims))
 
     def pad_fill(self, live: int, value: float) -> None:
         """Rows past ``live`` hold ``value``: padding that depends on the step's live counts."""
-        check_fits(self.name, value, self._dtype)
+        check_fits(self.name, (value,), self._dtype)
         self.tensor.narrow(self._dim, live, self.tensor.shape[self._dim] - live).fill_(value)
 
     def pad_repeat_last(self, live: int) -> None:
@@ -300,10 +300,9 @@ class HostRows:
         """An integer for every row. Raises SourceError for one that the dtype cannot hold."""
         try:
             pack(self._bytes, 0, *values)
-        except struct.error as problem:
-            raise SourceError(
-                f"slot {self.name}: a computed value does not fit into {self._dtype}: {problem}"
-            ) from None
+        except struct.error:
+            check_fits(self.name, values, self._dtype)
+            raise
 
     # ------------------------------------------------------------ roles, of the live rows
 

@@ -5,7 +5,8 @@ Of exactly the slot's dtype and exactly the live rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import index
 from typing import Any, SupportsIndex, TypeAlias, TypeVar
 
@@ -148,35 +149,40 @@ def spread_over(source: SourceT, shape: Sequence[int]) -> SourceT | Tensor:
     return source
 
 
-def check_fits(name: str, value: float, dtype: torch.dtype) -> None:
+def check_fits(name: str, values: Iterable[float], dtype: torch.dtype) -> None:
     """Raises SourceError for an integer that the dtype cannot hold: torch may wrap it."""
-    is_integers = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
-    if isinstance(value, int) and is_integers:
-        limits = torch.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
+    if dtype is torch.bool or dtype.is_complex:
+        return
+    limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    for value in values:
+        if isinstance(value, int) and not limits.min <= value <= limits.max:
             raise SourceError(
                 f"slot {name}: a computed value does not fit into {dtype}: {value}, legal are "
-                f"{limits.min} to {limits.max}"
+                f"{limits.min} to {limits.max}; give the slot a wider dtype, or smaller numbers"
             )
 
 
-def spread(values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
+def fitting(name: str, value: float, slot: Tensor) -> float:
+    """``value`` itself, for rows of this slot. Raises SourceError as above."""
+    check_fits(name, (value,), slot.dtype)
+    return value
+
+
+def spread(name: str, values: Sequence[int], rows: Tensor, dim: int) -> Tensor:
     """One value a row along ``dim``, broadcastable to ``rows``. Raises SourceError."""
+    check_fits(name, values, rows.dtype)
     shape = [1] * rows.dim()
     shape[dim] = len(values)
-    try:
-        return torch.tensor(values, dtype=rows.dtype).view(shape)
-    except (OverflowError, RuntimeError, ValueError) as problem:
-        raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
+    return torch.tensor(values, dtype=rows.dtype).view(shape)
 
 
-def spread_cells(values: Sequence[Sequence[int]], rows: Tensor, dims: tuple[int, int]) -> Tensor:
+def spread_cells(
+    name: str, values: Sequence[Sequence[int]], rows: Tensor, dims: tuple[int, int]
+) -> Tensor:
     """One value a cell of two dimensions, broadcastable to ``rows``. Raises SourceError."""
+    check_fits(name, chain.from_iterable(values), rows.dtype)
     first, second = (rows.shape[dim] for dim in dims)
     shape = [1] * rows.dim()
     shape[dims[0]], shape[dims[1]] = first, second
-    try:
-        cells = torch.tensor(values, dtype=rows.dtype).view(first, second)
-    except (OverflowError, RuntimeError, ValueError) as problem:
-        raise SourceError(f"a computed value does not fit into {rows.dtype}: {problem}") from None
+    cells = torch.tensor(values, dtype=rows.dtype).view(first, second)
     return (cells if dims[0] < dims[1] else cells.t()).reshape(shape)

@@ -248,9 +248,12 @@ class StageRunner(CapturedStage[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
 
     def _place(self, problem: SourceError, live: ExtentsT) -> None:
         """Note whose step refused its batch: a slot of this name may be in many runners."""
-        counts = zip(self.columns, live, strict=True)
-        sizes = ", ".join(f"{rows} live {column}" for column, rows in counts)
-        problem.add_note(f"in a step of {self} with {sizes}")
+        sizes = [f"{rows} live {axis}" for axis, rows in zip(self.axes, live, strict=False)]
+        behind = len(self.axes)
+        for column, value in zip(self.columns[behind:], live[behind:], strict=True):
+            path = self.counts.get(column)
+            sizes.append(f"{column} {value}" + (f" (batch.{path})" if path else ""))
+        problem.add_note(f"in a step of {self} with {', '.join(sizes)}")
 
     # ------------------------------------------------------------ begin
 

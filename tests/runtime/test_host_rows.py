@@ -223,7 +223,7 @@ def test_computed_rows_are_equal_in_all_elements_of_a_row() -> None:
 
 def test_a_computed_value_that_does_not_fit_is_a_source_error() -> None:
     with pytest.raises(SourceError, match=r"does not fit into torch\.uint8"):
-        spread([300], torch.empty(1, dtype=torch.uint8), 0)
+        spread("slot", [300], torch.empty(1, dtype=torch.uint8), 0)
 
 
 @pytest.mark.parametrize(("dtype", "value"), [(torch.int8, 300), (torch.uint8, -1)])

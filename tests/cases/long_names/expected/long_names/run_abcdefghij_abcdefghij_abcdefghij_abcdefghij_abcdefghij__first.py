@@ -221,8 +221,12 @@ class RunAbcdefghijAbcdefghijAbcdefghijAbcdefghijAbcdefghijFirstInputs(
         rt.pad_fill(
             slots.grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
             live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
-            live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
-            + padded.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+            rt.fitting(
+                "grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_",
+                live.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_
+                + padded.tok_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+                slots.grp_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_.mem_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_,
+            ),
         )
         # num_abcdefghij_abcdefghij_abcdefghij_abcdefghij_abcdefghij_ (spec.yaml:24): computed for
         # every padded row

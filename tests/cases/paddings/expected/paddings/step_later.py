@@ -157,7 +157,11 @@ class StepLaterInputs(rt.Inputs[StepExtents, StepLaterBatch, Dims, StepLaterSlot
         host.move_rows(slots.infinite, batch.infinite, live.tokens, "infinite", float("-inf"))
         # lively (spec.yaml:28): batch.lively, then its fill
         rt.copy_rows(slots.lively, batch.lively, live.tokens, "lively")
-        rt.pad_fill(slots.lively, live.tokens, padded.tokens - live.tokens)
+        rt.pad_fill(
+            slots.lively,
+            live.tokens,
+            rt.fitting("lively", padded.tokens - live.tokens, slots.lively),
+        )
         # repeat (spec.yaml:29): batch.repeat, then the last live row again
         host.move_rows(slots.repeat, batch.repeat, live.tokens, "repeat", None)
         # keep (spec.yaml:30): batch.keep, rows past live keep what they hold
