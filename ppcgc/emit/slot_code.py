@@ -13,7 +13,7 @@ from ppcgc.emit.scope import Scope
 from ppcgc.emit.shapes import annotation, extent_code, line_of, padded_dims, shape_code
 from ppcgc.emit.slot_text import source_text, unwritten_text
 from ppcgc.emit.source import Code, code, comment, identifier, literal
-from ppcgc.expr.tree import Symbol
+from ppcgc.expr.tree import Ref, Symbol
 from ppcgc.expr.walk import refs
 from ppcgc.ir import (
     AbsentEager,
@@ -58,6 +58,9 @@ class SlotCode:
         self.key = literal(planned.slot.qualified)
         self.rows = identifier(f"{self.name}_rows")
         self.dtype = dtype_code(planned.slot.dtype, "self.dtype")
+        self.capacities = {
+            Ref(Symbol.AXIS_MAX, axis.name): runner.capacity(axis) for axis in family.axes
+        }
         cells = len(self.dims) == 2
         self.loading = Scope(family=family, lowered=runner.axis_max, cells=cells)
         self.binding = self.loading.at("live")

@@ -45,7 +45,8 @@ def slot_info(slot: SlotCode) -> Code:
         parts.append(code("dims={}", slot.dims_pair()))
     elif slot.dim:
         parts.append(code("dim={}", literal(slot.dim)))
-    parts += [code("{}={}", Code(key), literal(value)) for key, value in declared(spec).items()]
+    facts = declared(spec, slot.capacities)
+    parts += [code("{}={}", Code(key), literal(value)) for key, value in facts.items()]
     return call(Code("rt.SlotInfo"), tuple(parts))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ppcgc.expr.printing import to_text
-from ppcgc.expr.tree import Expr
+from ppcgc.expr.tree import Expr, Ref
+from ppcgc.expr.walk import with_constants
 from ppcgc.ir import (
     AbsentFill,
     BatchSource,
@@ -78,27 +81,36 @@ def unwritten_text(slot: Slot) -> str:
     return f"live rows are zero until {author} writes them"
 
 
-def declared(slot: Slot) -> dict[str, str | float]:
-    """What the slot declares, in the spec's words, for `verify`'s second reading of a load."""
+def declared(slot: Slot, capacities: Mapping[Ref, int]) -> dict[str, str | float]:
+    """What the slot declares, in the spec's words, for `verify`'s second reading of a load.
+
+    That knows no axis' largest number of rows: ``capacities`` stand in their places.
+    """
+
+    def text(value: Expr | float) -> str:
+        return value_text(
+            value if isinstance(value, int | float) else with_constants(value, capacities)
+        )
+
     facts: dict[str, str | float] = {}
     match slot.source:
         case ComputeSource(expr=value):
-            facts = {"source": "compute", "rule": to_text(value)}
+            facts = {"source": "compute", "rule": text(value)}
         case ConstSource(value=value):
-            facts = {"source": "const", "rule": value_text(value)}
+            facts = {"source": "const", "rule": text(value)}
         case BatchSource():
             pass
         case other:
             facts = {"source": type(other).__name__.removesuffix("Source").lower()}
     match slot.padding:
         case FillPadding(value=value):
-            facts["fill"] = value_text(value)
+            facts["fill"] = text(value)
         case KeepPadding(initial=initial):
-            facts["fill"] = value_text(initial)
+            facts["fill"] = text(initial)
         case PaddingByAxis(first=first, second=second):
             for word, padding in (("fill", first), ("fill_second", second)):
                 if isinstance(padding, FillPadding):
-                    facts[word] = value_text(padding.value)
+                    facts[word] = text(padding.value)
     if isinstance(slot.absent, AbsentFill):
         facts["absent"] = slot.absent.value
     if slot.role.of_kind == "state" and slot.role.of is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from probe_model import ToyDecode, ToyPrefill
 
-from ppcgc.driver import compile_sources
+from ppcgc.driver import Source, compile_sources
 from ppcgc.runtime import Subject, capture, open_backend, verify
 from ppcgc.runtime.verification import Verdict
 from ppcgc.sources import read_sources
@@ -27,15 +28,21 @@ CONFIG = SimpleNamespace(hidden=HIDDEN, vocab=VOCAB, longest=LONGEST, layers=2)
 @cache
 def family() -> Any:
     """The generated package, written to a folder of this process and imported."""
-    compiled = compile_sources(read_sources([str(Path(__file__).with_name("probe.yaml"))]))
+    [source] = read_sources([str(Path(__file__).with_name("probe.yaml"))])
+    return imported(source, "toy_probe")
+
+
+def imported(source: Source, name: str, edit: Callable[[str], str] = lambda text: text) -> Any:
+    """The package of family ``name``, with an edit of what was generated."""
+    compiled = compile_sources([source])
     assert [f.message for f in compiled.findings if f.is_error] == []
-    folder = Path(tempfile.mkdtemp(prefix="toy_probe"))
+    folder = Path(tempfile.mkdtemp(prefix=name))
     for path, text in compiled.files.items():
         (folder / path).parent.mkdir(exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+        (folder / path).write_text(edit(text), encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
-        return importlib.import_module("toy_probe")
+        return importlib.import_module(name)
     finally:
         sys.path.remove(str(folder))
 
@@ -49,12 +56,14 @@ def build(
     dims: Any = None,
     backend: Any = None,
     spare: int = 0,
+    made: Any = None,
 ) -> list[Any]:
     """The runners of all stages, not captured. ``models`` replaces the model of each stage.
 
-    ``spare`` tensors of the state lie behind the one that the model has.
+    ``spare`` tensors of the state lie behind the one that the model has. ``made`` is another
+    package than the probe's.
     """
-    made = family()
+    made = made or family()
     dims = dims or made.Dims.from_config(CONFIG, kv_rows=KV_ROWS, context=CONTEXT)
     plain = ToyPrefill if runner == "prefill" else ToyDecode
     backend = backend or open_backend(device)
