@@ -9,7 +9,7 @@ from ppcgc.bind.rules import BOUND_EXTENT, BOUND_LAYERS, CONFIG_LACKS, CONFIG_VA
 from ppcgc.diagnostics.model import Diagnostic, Span
 from ppcgc.expr.tree import Expr, Ref, Symbol
 from ppcgc.ir import BoundaryKey, ConfigDim, ConfigLength, Extent, Family, KindIds, KindWhere
-from ppcgc.known.sizes import Known, NotKnownError, config_size, value_at
+from ppcgc.known.sizes import SIZE_FORM, Known, NotKnownError, config_size, value_at
 
 
 def check_config(family: Family, binding: Binding) -> list[Diagnostic]:
@@ -43,10 +43,9 @@ def _check_sizes(family: Family, binding: Binding) -> Iterator[Diagnostic]:
             config_size(binding.config, source, span)
         except NotKnownError:
             counts = isinstance(source, ConfigLength)
-            help = (
-                "a list with an entry at least" if counts else "a size is an integer of at least 1"
+            yield _wrong(
+                binding, source.path, span, "a list with an entry at least" if counts else SIZE_FORM
             )
-            yield _wrong(binding, source.path, span, help)
 
 
 def _layer_count(family: Family, binding: Binding) -> int | None:

@@ -29,6 +29,8 @@ from ppcgc.expr.walk import children, refs
 
 Value: TypeAlias = int | bool | str
 
+_MOST = 2**63 - 1  # torch counts in int64
+
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -103,12 +105,15 @@ def evaluate(expr: Expr, env: Mapping[Ref, Value]) -> Value:
 
 
 def evaluate_extent(expr: Expr, env: Mapping[Ref, Value]) -> int:
-    """The value of a size: an integer that is not negative.
+    """The value of a size: an integer that is not negative, and that torch can count.
 
     Raises:
-        EvaluationError: as :func:`evaluate`, and for a negative or non-integer value.
+        EvaluationError: as :func:`evaluate`, for a value that is no integer, and for one
+            that is negative or beyond 64 bits.
     """
     value = _integer(expr, env)
+    if value > _MOST:
+        raise EvaluationError(f"{to_text(expr)} is {value}{_with(expr, env)}; at most {_MOST} fit")
     if value < 0:
         raise EvaluationError(f"{to_text(expr)} is {value}{_with(expr, env)}; an extent is >= 0")
     return value

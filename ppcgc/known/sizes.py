@@ -29,6 +29,7 @@ from ppcgc.ir import (
     Option,
 )
 
+SIZE_FORM = f"a size is an integer of at least 1, of {MAX_INTEGER_DIGITS} digits at most"
 # where configs of transformers keep the dtype, newest first
 _DTYPE_KEYS = ("dtype", "torch_dtype")
 
@@ -150,10 +151,7 @@ def _check_names(family: Family, given: Mapping[str, Value]) -> None:
             listed = ", ".join([*sizes, *options]) or "nothing"
             raise NotKnownError(f"{family.name} has no `{name}` to set; it has: {listed}")
         if name in sizes and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise NotKnownError(
-                f"{name} is {value}; a size is an integer of at least 1, of {MAX_INTEGER_DIGITS} "
-                "digits at most"
-            )
+            raise NotKnownError(f"{name} is {value}; {SIZE_FORM}")
     for option in family.options:
         value = given.get(f"options.{option.name}", option.default)
         if not _is_choice(option, value):

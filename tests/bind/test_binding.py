@@ -47,6 +47,10 @@ def test_a_config_that_fits_is_bound_without_a_finding() -> None:
         ("text.hidden", "16", "PPC661", "hidden: config", "`text.hidden` of config.json is '16'"),
         ("text.hidden", 16.0, "PPC661", "hidden: config", "`text.hidden` of config.json is 16.0"),
         ("text.hidden", True, "PPC661", "hidden: config", "`text.hidden` of config.json is True"),
+        (
+            "text.hidden", 10**18, "PPC661", "hidden: config",
+            "`text.hidden` of config.json is 1000000000000000000",
+        ),
         ("block", -2, "PPC661", "block: config", "`block` of config.json is -2"),
         ("layers", None, "PPC660", "layers: {count", "config.json has no `layers`"),
         ("types", None, "PPC660", "full: {where", "config.json has no `types`"),
@@ -63,6 +67,12 @@ def test_a_value_that_does_not_fit(
     made = compiled(SPEC, binding_of(with_value(path, value), stages=2))
     assert errors(made.findings) == [(code, line_of(line), message)]
     assert made.files == {}
+
+
+def test_a_size_of_too_many_digits_is_told_how_many_there_may_be() -> None:
+    made = compiled(SPEC, binding_of(with_value("text.hidden", 10**18), stages=2))
+    helps = [finding.help for finding in made.findings if finding.is_error]
+    assert helps == ["a size is an integer of at least 1, of 18 digits at most"]
 
 
 def test_all_keys_that_are_wrong_are_found_at_once_with_their_place() -> None:
@@ -83,6 +93,9 @@ def test_all_keys_that_are_wrong_are_found_at_once_with_their_place() -> None:
          "at the cut before layer 2"),
         ("wide: hidden * 2", "wide: 2 // (block - 2)",
          "dims.wide: 2 // (dims.block - 2) divides by zero (with dims.block = 2)"),
+        ("wide: hidden * 2", "wide: hidden * 999999999999999999",
+         "dims.wide: dims.hidden * 999999999999999999 is 15999999999999999984 "
+         "(with dims.hidden = 16); at most 9223372036854775807 fit"),
         ('"ceil(cut.layer / block)"', '"3 - cut.layer"',
          "3 - cut.layer is -1 (with cut.layer = 4); an extent is >= 0 at the cut before layer 4"),
         ('"wide // tp.size"', '"hidden - wide"',
