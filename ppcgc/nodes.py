@@ -30,10 +30,19 @@ class Scalar:
     span: Span = field(compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What ``drop`` took out of an inherited node, and where it says so."""
+
+    name: str
+    span: Span
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequence:
     items: tuple[Node, ...]
     span: Span = field(compare=False)
+    dropped: tuple[Dropped, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +60,7 @@ class Mapping:
 
     entries: tuple[Entry, ...]
     span: Span = field(compare=False)
+    dropped: tuple[Dropped, ...] = field(default=(), compare=False)
 
     def entry(self, key: str) -> Entry | None:
         return next((entry for entry in self.entries if entry.key == key), None)

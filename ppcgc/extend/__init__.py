@@ -90,7 +90,7 @@ def _without(root: Node, keys: frozenset[str]) -> Mapping:
     if not isinstance(root, Mapping):
         raise TypeError(f"{root.span}: only a mapping extends or is extended")
     kept = tuple(entry for entry in root.entries if entry.key not in keys)
-    return Mapping(entries=kept, span=root.span)
+    return replace(root, entries=kept)
 
 
 # ---------------------------------------------------------------- what the specs must agree on

@@ -7,12 +7,13 @@ further too: ``drop: {runners: [prefill, {decode: {slots: [seq_lens]}}]}``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 
 from ppcgc.diagnostics.model import Diagnostic, Related, Span
 from ppcgc.extend.merge import entry_name
 from ppcgc.extend.rules import BAD_DROP
-from ppcgc.nodes import Entry, Mapping, Node, Scalar, Sequence
+from ppcgc.nodes import Dropped, Entry, Mapping, Node, Scalar, Sequence
 
 
 def drop_entries(drop: Node, root: Mapping, parent: str) -> tuple[Mapping, list[Diagnostic]]:
@@ -57,12 +58,16 @@ class _Dropping:
         if name not in _names(node):
             self._unknown(name, item.span, node, path)
             return node
-        if isinstance(node, Mapping):
-            kept = tuple(entry for entry in node.entries if entry.key != name)
-            return Mapping(entries=kept, span=node.span)
-        items = node.items if isinstance(node, Sequence) else ()
-        left = tuple(each for each in items if entry_name(each) != name)
-        return Sequence(items=left, span=node.span)
+        taken = Dropped(name, item.span)
+        match node:
+            case Mapping(entries=entries, dropped=before):
+                kept = tuple(entry for entry in entries if entry.key != name)
+                return replace(node, entries=kept, dropped=(*before, taken))
+            case Sequence(items=items, dropped=before):
+                left = tuple(each for each in items if entry_name(each) != name)
+                return replace(node, items=left, dropped=(*before, taken))
+            case Scalar():
+                return node
 
     def _below(self, entry: Entry, node: Node, path: tuple[str, ...]) -> Node:
         """Drop inside the values that a key leads to."""
@@ -81,13 +86,14 @@ class _Dropping:
                 else each
                 for each in node.entries
             )
-            return Mapping(entries=entries, span=node.span)
-        items = node.items if isinstance(node, Sequence) else ()
-        changed = tuple(
-            self.at(entry.value, each, inner) if entry_name(each) == name else each
-            for each in items
-        )
-        return Sequence(items=changed, span=node.span)
+            return replace(node, entries=entries)
+        if isinstance(node, Sequence):
+            changed = tuple(
+                self.at(entry.value, each, inner) if entry_name(each) == name else each
+                for each in node.items
+            )
+            return replace(node, items=changed)
+        return node
 
     def _unknown(self, name: str, span: Span, node: Node, path: tuple[str, ...]) -> None:
         place = f"`{'.'.join(path)}` of {self._parent}" if path else self._parent

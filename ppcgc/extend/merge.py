@@ -58,7 +58,7 @@ class _Merging:
             for old in inherited.entries
         ]
         entries += [entry for entry in own.entries if entry.key not in known]
-        return Mapping(entries=tuple(entries), span=own.span)
+        return Mapping(entries=tuple(entries), span=own.span, dropped=inherited.dropped)
 
     def _entry(self, own: Entry, inherited: Entry, path: Path) -> Entry:
         value = self._value(own.value, inherited.value, (*path, own.key))
@@ -95,7 +95,7 @@ class _Merging:
             else:
                 new.append(item)  # a name given twice stays so, for the rule that finds it
         old = [self._named(item, waiting, path) for item in inherited.items]
-        return Sequence(items=(*old, *new), span=own.span)
+        return Sequence(items=(*old, *new), span=own.span, dropped=inherited.dropped)
 
     def _named(self, inherited: Node, waiting: dict[str | None, Mapping], path: Path) -> Node:
         name = entry_name(inherited)

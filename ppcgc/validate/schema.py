@@ -9,13 +9,13 @@ stands apart, in ``complete``, for editors that see a child; here ``extends`` is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ppcgc.diagnostics.model import Diagnostic, Rule, Span, in_order
-from ppcgc.nodes import Document, NodePath, plain
+from ppcgc.diagnostics.model import Diagnostic, Related, Rule, Span, in_order
+from ppcgc.nodes import Document, Dropped, NodePath, Scalar, plain
 from ppcgc.schema_file import load_schema
 from ppcgc.validate import form_rules as form
 
@@ -127,7 +127,9 @@ def _missing_key(broken: Violation, document: Document) -> Iterator[Diagnostic]:
             span = _start(document.span_at(broken.path))
             description = properties.get(key, {}).get("description", f"add '{key}'")
             message = f"missing key '{key}'{_at(broken.path)}"
-            yield Diagnostic(form.MISSING_KEY, span, message, description)
+            taken = [one for one in _dropped(broken, document) if one.name == key]
+            missing = Diagnostic(form.MISSING_KEY, span, message, description)
+            yield _of_drop(missing, taken) if taken else missing
 
 
 def _at_pointer(pointer: str) -> dict[str, Any]:
@@ -195,7 +197,26 @@ def _wrong_length(broken: Violation, document: Document) -> Iterator[Diagnostic]
     message = f"{_subject(broken)} has {length} {unit}; it has {word} {limit}"
     change = "add some" if word == "at least" else "remove some"
     help = broken.schema.get("description", change)
-    yield _on_value(form.WRONG_LENGTH, broken, document, message, help)
+    wrong = _on_value(form.WRONG_LENGTH, broken, document, message, help)
+    taken = _dropped(broken, document) if word == "at least" else ()
+    yield _of_drop(wrong, taken) if taken else wrong
+
+
+def _dropped(broken: Violation, document: Document) -> Sequence[Dropped]:
+    """What the value has not because the spec does not inherit it."""
+    node = document.at(broken.path)
+    return () if node is None or isinstance(node, Scalar) else node.dropped
+
+
+def _of_drop(finding: Diagnostic, taken: Sequence[Dropped]) -> Diagnostic:
+    """A finding that is the fault of `drop`, at the place where it says so."""
+    names = ", ".join(f"'{_short(one.name)}'" for one in taken)
+    return replace(
+        finding,
+        span=taken[-1].span,
+        message=f"{finding.message}: `drop` leaves out {names}",
+        related=(Related(finding.span, "what is inherited"), *finding.related),
+    )
 
 
 def _other(broken: Violation, document: Document) -> Iterator[Diagnostic]:

@@ -126,3 +126,29 @@ def test_the_origin_of_a_spec(
     assert origin_of(tmp_path / spec, tmp_path / out) == origin
     monkeypatch.chdir(tmp_path / "specs")
     assert origin_of(Path("..") / spec, Path("..") / out) == origin
+
+
+@pytest.mark.parametrize(
+    ("drop", "code", "at", "message"),
+    [
+        ("{runners: [prefill, decode]}", "PPC107", "decode]",
+         "'runners' has 0 entries; it has at least 1: `drop` leaves out 'prefill', 'decode'"),
+        ("{runners: {decode: [slots]}}", "PPC102", "slots]",
+         "missing key 'slots' in 'runners.decode': `drop` leaves out 'slots'"),
+        ("[pipeline]", "PPC102", "pipeline]",
+         "missing key 'pipeline': `drop` leaves out 'pipeline'"),
+        ("{runners: {decode: {outputs: {last: [out]}}}}", "PPC107", "out]",
+         "'runners.decode.outputs.last' has 0 items; it has at least 1: `drop` leaves out 'out'"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("more", ["", "runners: {}\n"])
+def test_what_drop_is_to_blame_for_is_found_at_it(
+    specs: Path, drop: str, code: str, at: str, message: str, more: str
+) -> None:
+    line = f"drop: {drop}"
+    text = f"version: 1\nextends: small\nfamily: heir\n{line}\n{more}"
+    (specs / "heir.yaml").write_text(text)
+    (finding,) = [each for each in checked(specs, "heir").findings if each.is_error]
+    assert (finding.rule.code, finding.message) == (code, message)
+    assert str(finding.span) == f"s/heir.yaml:4:{line.index(at) + 1}"
+    assert [related.note for related in finding.related] == ["what is inherited"]
