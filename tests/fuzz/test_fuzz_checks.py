@@ -22,7 +22,11 @@ TREE = with_slots(
     "residency: host, place: host}",
 )
 FAULTS = [
-    ("step_first.py", "rt.pad_fill(slots.places, live.tokens, live.requests)", "pass"),
+    (
+        "step_first.py",
+        'rt.fitting("places", live.requests, slots.places)',
+        "live.requests + 1",
+    ),
     ("step_first.py", "rt.pad_repeat_last(slots.twin, live.tokens)", "pass"),
     ("step_first.py", 'host.move_rows(slots.ids, batch.ids, live.tokens, "ids", 0)', "pass"),
     ("boundary.py", "self.past_live.fill(", "(lambda *_, **__: None)("),
