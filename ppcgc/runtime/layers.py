@@ -31,9 +31,7 @@ class LayerRange:
 
     def __post_init__(self) -> None:
         for name in ("start", "end", "count"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise LayerError(f"layer range: {name} is {value!r}; it must be an integer")
+            _check_integer("layer range", name, getattr(self, name))
         if not 0 <= self.start < self.end <= self.count:
             raise LayerError(
                 f"layer range [{self.start}, {self.end}) is not a non-empty part of the "
@@ -88,13 +86,17 @@ class LayerRange:
         return tuple(aligned)
 
 
+def _check_integer(where: str, name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise LayerError(f"{where}: {name} is {value!r}; it must be an integer")
+
+
 def even_ranges(count: int, stages: int) -> tuple[LayerRange, ...]:
     """``count`` layers spread over ``stages``; the first stages get the remainder.
 
     Raises LayerError when there are fewer layers than stages, or no number of stages.
     """
-    if isinstance(stages, bool) or not isinstance(stages, int):
-        raise LayerError(f"stage_layers: of is {stages!r}; it must be an integer")
+    _check_integer("stage_layers", "of", stages)
     if stages < 1 or count < stages:
         raise LayerError(f"{count} layers cannot be spread over {stages} stages")
     size, extra = divmod(count, stages)
@@ -135,9 +137,8 @@ def check_count(layers: LayerRange, count: int) -> None:
 
 def stage_of(ranges: Sequence[LayerRange], stage: int, of: int) -> LayerRange:
     """The range of one stage. Raises LayerError when the pipeline has another number of stages."""
-    for name, value in (("stage", stage), ("of", of)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise LayerError(f"stage_layers: {name} is {value!r}; it must be an integer")
+    _check_integer("stage_layers", "stage", stage)
+    _check_integer("stage_layers", "of", of)
     if len(ranges) != of:
         raise LayerError(f"the spec's pipeline has {len(ranges)} stages, the build asks for {of}")
     if not 0 <= stage < of:

@@ -99,8 +99,8 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
         )
         self.incoming.check_parts(f"{self.family}.{self.runner}", self.buckets)
         crossing = {info.name for info in self.incoming.table(next(iter(self.buckets)))}
-        kind = get_type_hints(type(self.incoming).held)["return"]
-        self._absent = tuple(f.name for f in fields(kind) if f.name not in crossing)
+        keys = [field.name for field in fields(self._boundary_kind())]
+        self._absent = tuple(key for key in keys if key not in crossing)
 
     def run(self, batch: BatchT, boundary: InT) -> OutT:
         """One step. Raises SourceError kinds before anything runs; the runner stays usable."""
@@ -187,8 +187,12 @@ class LaterStage(StageRunner[ExtentsT, BatchT, DimsT, SlotsT, InT, OutT]):
                     "what the stage before returned"
                 )
 
+    def _boundary_kind(self) -> Any:
+        """The generated class of the boundary."""
+        return get_type_hints(type(self.incoming).held)["return"]
+
     def boundary_with(self, key: str) -> str | None:
-        kind = get_type_hints(type(self.incoming).held)["return"]
+        kind = self._boundary_kind()
         keys = [field.name for field in fields(kind)]
         _, _, module = kind.__module__.rpartition(".")
         home = self.family if module == "boundary" else f"{self.family}.{module}"

@@ -87,12 +87,16 @@ def scale_of(values: Tensor) -> float:
     return float(sizes[powers <= ordinary].max())
 
 
+def _same(left: Tensor, right: Tensor) -> Tensor:
+    """Which values are equal, NaN and NaN among them."""
+    return (left == right) | (left.isnan() & right.isnan())
+
+
 def apart(expected: Tensor, given: Tensor, relative: float) -> Tensor:
     """Which values differ by more than ``relative`` of the largest; an infinity or NaN by any."""
     wanted, found = expected.double(), given.double()
-    same = (wanted == found) | (wanted.isnan() & found.isnan())
     near = (wanted - found).abs() <= relative * wanted.abs().clamp(min=scale_of(expected))
-    return ~same & ~(near & wanted.isfinite() & found.isfinite())
+    return ~_same(wanted, found) & ~(near & wanted.isfinite() & found.isfinite())
 
 
 def differing(left: Tensors, right: Tensors, *, relative: float = 0.0) -> dict[str, str]:
@@ -119,8 +123,7 @@ def difference(expected: Tensor, given: Tensor) -> str:
     """``rows 3, 4 of 9 differ, by up to 0.12``."""
     rows = changed_rows(expected, given)
     wanted, found = expected.double(), given.double()
-    same = (wanted == found) | (wanted.isnan() & found.isnan())
-    by = (wanted - found).abs().where(~same, 0.0).nan_to_num(nan=float("inf"))
+    by = (wanted - found).abs().where(~_same(wanted, found), 0.0).nan_to_num(nan=float("inf"))
     most = float(by.max()) if by.numel() else 0.0
     count = expected.shape[0] if expected.dim() else 1
     return f"rows {listed(rows)} of {count} differ, by up to {most:.3g}"

@@ -12,8 +12,9 @@ Note [poison of the state is large, not NaN]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -30,6 +31,7 @@ from ppcgc.runtime.verification.tracing import live_part, trace
 from ppcgc.runtime.verification.verdicts import Finding
 
 LARGE = 1e4
+Owned: TypeAlias = Mapping[str, set[int] | None]  # rows by state; None where nobody says
 
 
 def check(session: Session) -> Outcome:
@@ -45,14 +47,15 @@ def check(session: Session) -> Outcome:
         if unsteady:
             findings.append(unsteady)
             continue
-        unprobed |= _unprobed(stage, case)
+        owned = _owned(stage, case)
+        unprobed |= {state for state, rows in owned.items() if rows is None}
         for poison in POISONS:
             probes += 1
             found = list(_old_bytes(stage, case, expected, poison, tolerance))
             findings += found
             if found:
                 break
-        findings += _after_load(stage, case, expected, tolerance)
+        findings += _after_load(stage, case, expected, tolerance, owned)
         findings += unfilled.findings(stage, case, expected.outputs, tolerance)
         probes += 3
     if not any(case.is_padded for case in session.cases):
@@ -161,13 +164,13 @@ def _fill(subject: str, tensor: Tensor, poison: str, mend: str) -> Target:
 
 
 def _after_load(
-    stage: StageUnderTest, case: Case, expected: Result, tolerance: float
+    stage: StageUnderTest, case: Case, expected: Result, tolerance: float, owned: Owned
 ) -> Iterator[Finding]:
     """Legal values in padded rows and workspaces; large ones in rows of the state not owned."""
     for targets in (
         list(_tail_targets(stage, case)),
         list(_workspace_targets(stage)),
-        list(_state_targets(stage, case)),
+        list(_state_targets(stage, owned)),
     ):
 
         def run(chosen: Sequence[Target]) -> str | None:
@@ -239,21 +242,21 @@ def _workspace_targets(stage: StageUnderTest) -> Iterator[Target]:
                 yield _fill(f"slot {name}", tensor, "large", "write a workspace before reading it")
 
 
-def _state_targets(stage: StageUnderTest, case: Case) -> Iterator[Target]:
+def _state_targets(stage: StageUnderTest, owned: Owned) -> Iterator[Target]:
     for name, tensor in stage.state.items():
-        owned = owned_rows(stage, case, state_name(name))
-        if owned is not None and holds_numbers(tensor):
+        rows = owned.get(state_name(name))
+        if rows is not None and holds_numbers(tensor):
             yield Target(
                 subject=f"{name}, rows that no live request owns",
-                change=_flood(tensor, owned),
+                change=_flood(tensor, rows),
                 mend="mask by lengths: a request may read its own rows of the state only",
             )
 
 
-def _unprobed(stage: StageUnderTest, case: Case) -> set[str]:
-    """States of which nobody says whose rows are whose."""
+def _owned(stage: StageUnderTest, case: Case) -> Owned:
+    """Of each state that holds numbers."""
     states = {state_name(name) for name, tensor in stage.state.items() if holds_numbers(tensor)}
-    return {state for state in states if owned_rows(stage, case, state) is None}
+    return {state: owned_rows(stage, case, state) for state in states}
 
 
 def _flood(tensor: Tensor, owned: set[int]) -> Callable[[], None]:
